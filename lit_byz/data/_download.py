@@ -1,0 +1,168 @@
+"""Data sets that are downloaded: once, verified, and safe from other processes."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+from filelock import FileLock, Timeout
+
+from lit_byz._cache import cache_folder
+from lit_byz.data._cache import ArrayCache
+from lit_byz.data._dataset import Dataset, FetchReport
+from lit_byz.data._progress import progress_bar, say
+from lit_byz.data._raw import RawImages
+from lit_byz.data._sources import ARCHIVES, Source, SourceFailed, unpack
+from lit_byz.errors import RunFailed
+
+
+def data_root(root: str | Path | None = None) -> Path:
+    """The folder for data: ``root``, else ``LIT_BYZ_DATA``, else one in the user's cache."""
+    chosen = root or os.environ.get("LIT_BYZ_DATA")
+    return Path(chosen).expanduser().absolute() if chosen else cache_folder("data")
+
+
+class DownloadedDataset(Dataset):
+    """A data set made from files that have to be fetched.
+
+    A subclass declares ``files``, each with the SHA-256 of its uncompressed content, and the
+    ``sources`` to try in order; :meth:`find` gets a file's content out of a folder, in whichever
+    form a source (or a person, by hand) has put it there, and :meth:`decode` makes arrays of the
+    contents. The arrays are cached in ``<root>/<name>``; the files are not kept.
+    """
+
+    files: ClassVar[Mapping[str, str]]
+    sources: ClassVar[tuple[Source, ...]]
+    by_hand: ClassVar[str]  # what a person may put into the folder, for messages
+    also_in: ClassVar[tuple[str, ...]] = ()  # other folders of ``root`` where the files may lie
+
+    @abstractmethod
+    def find(self, folder: Path, file: str) -> bytes | None:
+        """The uncompressed content of ``file`` from somewhere below ``folder``, if it is there."""
+
+    @abstractmethod
+    def decode(self, contents: Mapping[str, bytes]) -> RawImages:
+        """The arrays, from the verified contents of all ``files``."""
+
+    def read(self, root: str | Path | None) -> RawImages:
+        place = _root(root)
+        cache = self._cache(place)
+        raw = cache.open()
+        if raw is None:
+            self._fetch(place, sound=lambda: cache.open() is not None)
+            raw = cache.open()
+        if raw is None:
+            raise RunFailed(f"data set '{self.name}': {cache.folder} changed while it was read")
+        return raw
+
+    def fetch(self, root: str | Path | None = None) -> FetchReport:
+        """Look at every cached byte; fetch what is missing or damaged."""
+        place = _root(root)
+        cache = self._cache(place)
+        damage = cache.damage()
+        known = cache.exists()
+        if damage is not None:
+            self._fetch(place, sound=lambda: cache.damage() is None)
+        raw = self.read(place)
+        state = f"in {cache.folder}, from {cache.source}"
+        if damage is None:
+            state = f"are there and verified, {state}"
+        elif known:
+            state = f"repaired ({damage}) and verified, {state}"
+        else:
+            state = f"fetched and verified, {state}"
+        return FetchReport(self.name, len(raw.train_labels), len(raw.test_labels), state)
+
+    def _cache(self, root: Path) -> ArrayCache:
+        return ArrayCache(root / self.name, dict(self.files))
+
+    def _fetch(self, root: Path, sound: Callable[[], bool]) -> None:
+        """Fill the cache, unless another process has made it ``sound`` in the meantime."""
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            with self._alone(root):
+                if not sound():
+                    contents, source = self._obtain(root)
+                    self._cache(root).store(self.decode(contents), source)
+        except OSError as error:
+            raise RunFailed(
+                f"data set '{self.name}' cannot be stored in {root}: {error.strerror or error}; "
+                "choose another folder with data.root or LIT_BYZ_DATA"
+            ) from error
+
+    @contextmanager
+    def _alone(self, root: Path) -> Iterator[None]:
+        """No other process fetches this data set into ``root`` meanwhile."""
+        lock = FileLock(root / f".{self.name}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            say(f"{self.name}: another process is fetching it into {root}; waiting for it")
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _obtain(self, root: Path) -> tuple[dict[str, bytes], str]:
+        """The verified content of every file, and where it came from."""
+        prefix = f".partial-{self.name}-"
+        for left_over in root.glob(prefix + "*"):  # of a process that was killed
+            shutil.rmtree(left_over, ignore_errors=True)
+        failures = []
+        for folder in (root / self.name, *(root / other for other in self.also_in)):
+            with tempfile.TemporaryDirectory(prefix=prefix, dir=root) as work:
+                try:
+                    return self._from_folder(folder, Path(work)), f"files in {folder}"
+                except SourceFailed as failure:
+                    if folder.name == self.name:
+                        failures.append(f"files in {folder}: {failure}")
+        for source in self.sources:
+            with tempfile.TemporaryDirectory(prefix=prefix, dir=root) as work:
+                try:
+                    with progress_bar(f"{self.name} from {source}") as advance:
+                        source.download(Path(work), advance)
+                    return self._from_folder(Path(work), Path(work)), str(source)
+                except SourceFailed as failure:
+                    failures.append(f"{source}: {failure}")
+        raise RunFailed(
+            f"data set '{self.name}' could not be had from any source ({'; '.join(failures)}); "
+            f"by hand: put {self.by_hand} into {root / self.name} and try again"
+        )
+
+    def _from_folder(self, folder: Path, work: Path) -> dict[str, bytes]:
+        """Find and verify all files below ``folder``, its archives unpacked into ``work``."""
+        contents: dict[str, bytes] = {}
+        missing = []
+        if folder.is_dir():
+            archives = [path for path in folder.iterdir() if path.name.endswith(ARCHIVES)]
+            for archive in sorted(archives):
+                unpack(archive, work)
+        for file, expected in self.files.items():
+            content = self.find(folder, file)
+            if content is None:
+                content = self.find(work, file)
+            if content is None:
+                missing.append(file)
+                continue
+            found = hashlib.sha256(content).hexdigest()
+            if found != expected:
+                raise SourceFailed(
+                    f"{file} has the wrong content (SHA-256 {found[:12]}…, not {expected[:12]}…)"
+                )
+            contents[file] = content
+        if missing:
+            raise SourceFailed("no " + (", ".join(missing) if contents else "data files"))
+        return contents
+
+
+def _root(root: str | Path | None) -> Path:
+    try:
+        return data_root(root)
+    except OSError as error:
+        raise RunFailed(f"no folder for data ({error}); set data.root or LIT_BYZ_DATA") from error

@@ -1,0 +1,134 @@
+"""The server: clip, mix, rule."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from lit_byz.robust._base import Clip, Mix, Rule, on_finite_rows
+from lit_byz.robust._geometry import Basis, Geometry
+from lit_byz.robust._inputs import as_rows
+from lit_byz.robust._no_clip import NoClip
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a server did with its input, in the input's row order.
+
+    ``weights`` are the shares of the input rows in the output, after clipping and mixing, where
+    the rule has them; ``selected`` are the rows (after mixing) that a selecting rule took.
+    """
+
+    output: Any
+    threshold: torch.Tensor
+    clipped: torch.Tensor
+    norms: torch.Tensor
+    weights: torch.Tensor | None
+    selected: torch.Tensor | None
+    non_finite: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The rule's input: vectors after clipping and mixing, and what clipping did."""
+
+    geometry: Geometry
+    clipped_geometry: Geometry
+    threshold: torch.Tensor
+
+
+@dataclass(frozen=True)
+class RobustAggregator:
+    """The server's whole step: ``rule(mix(clip(x)))``.
+
+    With ``bound_output`` the output is clipped at the longest of the vectors that went into the
+    mix (F† in the paper's appendix), which Lemma 5.1 assumes of every rule.
+
+    >>> from lit_byz.robust import ARC, CWTM, NNM
+    >>> server = RobustAggregator(CWTM(f=1), clip=ARC(f=1), mix=NNM(f=1))
+    >>> server(torch.tensor([[1.0, 0.0], [1.0, 0.2], [0.8, 0.0], [1.0, 0.1], [-50.0, 0.0]]))
+    tensor([0.9500, 0.0750])
+    """
+
+    rule: Rule
+    clip: Clip = field(default_factory=NoClip)
+    mix: Mix | None = None
+    bound_output: bool = False
+
+    def __post_init__(self) -> None:
+        parts = (("rule", self.rule, Rule), ("clip", self.clip, Clip), ("mix", self.mix, Mix))
+        for name, value, kind in parts:
+            if not isinstance(value, kind) and (name, value) != ("mix", None):
+                raise TypeError(
+                    f"RobustAggregator: {name} must be a {kind.__name__}, got {value!r}"
+                )
+
+    def check(self, n: int) -> None:
+        """Raise ValueError where this server cannot work on n vectors."""
+        self.clip.check(n)
+        if self.mix is not None:
+            self.mix.check(n)
+            n = self.mix.rows_after(n)
+        self.rule.check(n)
+
+    def __call__(self, x: Any, step: int = 0) -> Any:
+        """The output (..., d) for vectors x (..., n, d), of the same kind as ``x``."""
+        rows, restore, _ = as_rows(self, x)
+        self.check(rows.shape[-2])
+        basis = Basis(rows)
+        return restore(on_finite_rows(self, basis, lambda b: self.outputs(Geometry(b), step))[0])
+
+    def explain(self, x: Any, step: int = 0) -> Explanation:
+        """The output and how it came about; ``step`` matters to mixes that draw at random."""
+        rows, restore, _ = as_rows(self, x)
+        self.check(rows.shape[-2])
+
+        def work(basis: Basis) -> Explanation:
+            geometry = Geometry(basis)
+            prepared = self.prepare(geometry, step)
+            choice = self.rule.choice(prepared.geometry)
+            shares = choice.weights
+            if shares is not None:
+                shares = (shares.unsqueeze(-2) @ prepared.geometry.matrix).squeeze(-2)
+            return Explanation(
+                output=restore(self._finish(prepared)),
+                threshold=prepared.threshold,
+                clipped=geometry.norms > prepared.threshold.unsqueeze(-1),
+                norms=geometry.norms,
+                weights=shares,
+                selected=choice.selected,
+                non_finite=basis.rows.new_zeros(()),
+            )
+
+        explanation, bad = on_finite_rows(self, Basis(rows), work)
+        return replace(explanation, non_finite=bad)
+
+    def prepare(self, geometry: Geometry, step: int = 0) -> Prepared:
+        """Clip and mix."""
+        if self.rule.uses_distances or (self.mix is not None and self.mix.uses_distances):
+            # The norms that clipping asks for are then a part of what is needed anyway.
+            _ = geometry.basis.gram
+        clipped, threshold = self.clip.apply(geometry)
+        mixed = clipped if self.mix is None else self.mix.apply(clipped, step)
+        return Prepared(mixed, clipped, threshold)
+
+    def outputs(self, geometry: Geometry, step: int = 0) -> torch.Tensor:
+        """The outputs (..., d) for vectors given by a geometry."""
+        return self._finish(self.prepare(geometry, step))
+
+    def damages(self, geometry: Geometry, centre: torch.Tensor, step: int = 0) -> torch.Tensor:
+        """‖output − centre @ basis‖ (...) for every batch item of a geometry."""
+        prepared = self.prepare(geometry, step)
+        if not self.bound_output:
+            return self.rule.damages(prepared.geometry, centre)
+        target = geometry.basis.combine(centre)
+        return (self._finish(prepared) - target).double().norm(dim=-1).cpu()
+
+    def _finish(self, prepared: Prepared) -> torch.Tensor:
+        output = self.rule.outputs(prepared.geometry)
+        if not self.bound_output:
+            return output
+        limit = prepared.clipped_geometry.norms.amax(-1).to(output.device)
+        length = output.double().norm(dim=-1)
+        scale = torch.where(length > limit, limit / length, 1.0)
+        return output * scale.unsqueeze(-1).to(output.dtype)

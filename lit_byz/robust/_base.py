@@ -1,0 +1,230 @@
+"""What clips, mixes and rules share. A new one is a subclass in a file of its own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import torch
+
+from lit_byz._checks import check_minority
+from lit_byz.registry import Registry
+from lit_byz.robust._columns import ColumnsResult, Reduction, reduce_columns
+from lit_byz.robust._geometry import Basis, Geometry, NonFiniteRows
+from lit_byz.robust._inputs import as_rows
+
+CLIPS = Registry("clip")
+MIXES = Registry("mix")
+RULES = Registry("rule")
+
+Result = TypeVar("Result")
+
+
+def on_finite_rows(
+    owner: object, basis: Basis, work: Callable[[Basis], Result]
+) -> tuple[Result, torch.Tensor]:
+    """``work(basis)`` with zeros for non-finite rows, and which rows (..., m) those were.
+
+    The attacker could have sent zeros, so every guarantee of the rule stays as it is.
+    """
+    try:
+        return work(basis), torch.zeros(basis.rows.shape[:-1], dtype=torch.bool)
+    except NonFiniteRows:
+        clean, bad = basis.sanitised()
+        if bool(bad.all(-1).any()):
+            name = type(owner).__name__
+            raise ValueError(f"{name}: every row of x is non-finite, nothing is left") from None
+        return work(clean), bad
+
+
+class Clip:
+    """Scales down the vectors that are longer than a threshold.
+
+    A subclass says where the threshold lies, given the norms.
+    """
+
+    def check(self, n: int) -> None:
+        """Raise ValueError where n vectors cannot be clipped like this."""
+
+    def threshold(self, norms: torch.Tensor) -> torch.Tensor:
+        """The threshold C (...) for vectors of these norms (..., n)."""
+        raise TypeError(f"{type(self).__name__} does not say where its threshold lies")
+
+    def apply(self, geometry: Geometry) -> tuple[Geometry, torch.Tensor]:
+        """The clipped vectors, and the threshold."""
+        self.check(geometry.n)
+        threshold = self.threshold(geometry.norms)
+        limit = threshold.unsqueeze(-1)
+        too_long = geometry.norms > limit
+        if not bool(too_long.any()):
+            return geometry, threshold
+        scale = torch.where(too_long, limit / geometry.norms, 1.0)
+        return geometry.scaled(scale), threshold
+
+    def __call__(self, x: Any) -> Any:
+        """The clipped vectors, of the same kind and shape (..., n, d) as ``x``."""
+        rows, _, restore = as_rows(self, x)
+        return restore(_scaled_rows(self, rows))
+
+
+def _scaled_rows(clip: Clip, rows: torch.Tensor) -> torch.Tensor:
+    def work(basis: Basis) -> torch.Tensor:
+        geometry, _ = clip.apply(Geometry(basis))
+        scale = geometry.matrix.diagonal(dim1=-2, dim2=-1).to(basis.rows)
+        return basis.check(basis.rows * scale.unsqueeze(-1))
+
+    return on_finite_rows(clip, Basis(rows), work)[0]
+
+
+class Mix:
+    """Replaces the vectors by averages of them, before the rule.
+
+    A subclass gives the averaging matrix. ``step`` numbers the server's steps, for mixes that
+    draw at random: the same step draws the same.
+    """
+
+    uses_distances: ClassVar[bool] = True
+
+    def check(self, n: int) -> None:
+        """Raise ValueError where n vectors cannot be mixed like this."""
+
+    def rows_after(self, n: int) -> int:
+        """How many vectors come out for n that go in."""
+        return n
+
+    def matrix(self, geometry: Geometry, step: int = 0) -> torch.Tensor:
+        """The averaging matrix (..., rows, n)."""
+        raise TypeError(f"{type(self).__name__} does not say how it mixes")
+
+    def apply(self, geometry: Geometry, step: int = 0) -> Geometry:
+        self.check(geometry.n)
+        return geometry.mixed(self.matrix(geometry, step))
+
+    def __call__(self, x: Any, step: int = 0) -> Any:
+        """The mixed vectors, of the same kind as ``x`` (..., n, d)."""
+        rows, _, restore = as_rows(self, x)
+
+        def work(basis: Basis) -> torch.Tensor:
+            return basis.check(self.apply(Geometry(basis), step).rows())
+
+        return restore(on_finite_rows(self, Basis(rows), work)[0])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a rule came to its output, where it can say: weights (..., n), selected rows (..., n)."""
+
+    weights: torch.Tensor | None = None
+    selected: torch.Tensor | None = None
+
+
+class Rule:
+    """n vectors to one. A subclass writes :meth:`aggregate`, or derives from one of the two below.
+
+    >>> from lit_byz.robust import Rule
+    >>> class Midrange(Rule):
+    ...     def aggregate(self, x):
+    ...         return (x.amin(0) + x.amax(0)) / 2
+    >>> Midrange()(torch.tensor([[0.0], [1.0], [5.0]]))
+    tensor([2.5000])
+    """
+
+    uses_distances: ClassVar[bool] = False
+
+    def check(self, n: int) -> None:
+        """Raise ValueError where the rule cannot work on n vectors."""
+        f = getattr(self, "f", 0)
+        if isinstance(f, int):
+            check_minority(self, f, n)
+
+    def aggregate(self, x: torch.Tensor) -> torch.Tensor:
+        """The output (d,) for the rows of x (n, d)."""
+        raise TypeError(f"{type(self).__name__} does not say how it aggregates")
+
+    def outputs(self, geometry: Geometry) -> torch.Tensor:
+        """The outputs (..., d) for vectors given by a geometry."""
+        rows = geometry.basis.check(geometry.rows())
+        flat = [self.aggregate(x) for x in rows.reshape(-1, *rows.shape[-2:])]
+        return torch.stack(flat).reshape(*rows.shape[:-2], rows.shape[-1])
+
+    def damages(self, geometry: Geometry, centre: torch.Tensor) -> torch.Tensor:
+        """‖output − centre @ basis‖ (...), without keeping the outputs where possible."""
+        basis = geometry.basis
+        target = basis.combine(centre)
+        probes = geometry.matrix.reshape(-1, *geometry.matrix.shape[-2:])
+        gaps = [self.outputs(Geometry(basis, c)) - target for c in probes]
+        found = torch.stack([gap.double().norm() for gap in gaps]).cpu()
+        return found.reshape(geometry.matrix.shape[:-2])
+
+    def choice(self, geometry: Geometry) -> Choice:
+        return Choice()
+
+    def __call__(self, x: Any) -> Any:
+        """The aggregate (..., d) of the vectors x (..., n, d), of the same kind as ``x``."""
+        rows, restore, _ = as_rows(self, x)
+        self.check(rows.shape[-2])
+        return restore(on_finite_rows(self, Basis(rows), lambda b: self.outputs(Geometry(b)))[0])
+
+
+class GeometricRule(Rule):
+    """A rule whose output is a weighted sum of its inputs, the weights a function of distances."""
+
+    uses_distances: ClassVar[bool] = True
+
+    def weights(self, geometry: Geometry) -> torch.Tensor:
+        """The weights (..., n)."""
+        raise TypeError(f"{type(self).__name__} does not say how it weighs")
+
+    def outputs(self, geometry: Geometry) -> torch.Tensor:
+        return geometry.combine(self.weights(geometry))
+
+    def damages(self, geometry: Geometry, centre: torch.Tensor) -> torch.Tensor:
+        made_of = (self.weights(geometry).unsqueeze(-2) @ geometry.matrix).squeeze(-2)
+        return geometry.combination_norms(made_of - centre)
+
+    def choice(self, geometry: Geometry) -> Choice:
+        return Choice(weights=self.weights(geometry))
+
+
+class CoordinateRule(Rule):
+    """A rule that looks at one coordinate at a time, and at its values only in sorted order."""
+
+    def reduction(self, n: int) -> Reduction:
+        raise TypeError(f"{type(self).__name__} does not say how it reduces")
+
+    def outputs(self, geometry: Geometry) -> torch.Tensor:
+        results = [self._run(geometry, rows, c).output for rows, c in self._passes(geometry)]
+        batch = torch.broadcast_shapes(geometry.matrix.shape[:-2], geometry.basis.rows.shape[:-2])
+        found = torch.cat([output for output in results if output is not None])
+        return found.reshape(*batch, geometry.basis.rows.shape[-1])
+
+    def damages(self, geometry: Geometry, centre: torch.Tensor) -> torch.Tensor:
+        ((rows, c),) = self._passes(geometry)
+        damages = self._run(geometry, rows, c, centre).damages
+        assert damages is not None
+        return damages.reshape(geometry.matrix.shape[:-2])
+
+    def _run(
+        self,
+        geometry: Geometry,
+        rows: torch.Tensor,
+        coefficients: torch.Tensor | None,
+        centre: torch.Tensor | None = None,
+    ) -> ColumnsResult:
+        n = geometry.n
+        result = reduce_columns(rows, coefficients, n, self.reduction(n), centre)
+        if not result.finite and not geometry.basis.trusted:
+            raise NonFiniteRows
+        return result
+
+    @staticmethod
+    def _passes(geometry: Geometry) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
+        """(basis rows, coefficients) of each pass: one, unless the basis itself is batched."""
+        rows, c = geometry.basis.rows, geometry.coefficients
+        n, m = geometry.n, geometry.basis.size
+        if rows.dim() == 2:
+            return [(rows, None if c is None else c.reshape(-1, n, m))]
+        flat = rows.reshape(-1, *rows.shape[-2:])
+        if c is None:
+            return [(x, None) for x in flat]
+        spread = c.expand(*rows.shape[:-2], n, m).reshape(-1, 1, n, m)
+        return list(zip(flat, spread, strict=True))

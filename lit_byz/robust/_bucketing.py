@@ -1,0 +1,44 @@
+"""Bucketing."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from lit_byz._checks import check_integer
+from lit_byz.robust._base import MIXES, Mix
+from lit_byz.robust._geometry import Geometry
+
+
+@MIXES.register("bucketing")
+@dataclass(frozen=True)
+class Bucketing(Mix):
+    """Bucketing: the vectors are dealt at random into buckets of s, each replaced by its mean.
+
+    Karimireddy et al., *Byzantine-Robust Learning on Heterogeneous Datasets via Bucketing*, ICLR
+    2022. The deal depends on ``seed`` and on the server's step alone; the last bucket may be
+    smaller. ⌈n/s⌉ vectors come out, up to f of them Byzantine: the rule behind it must have
+    2f < ⌈n/s⌉.
+    """
+
+    uses_distances: ClassVar[bool] = False
+
+    s: int = 2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_integer(self, "s", self.s, 1)
+        check_integer(self, "seed", self.seed, 0)
+
+    def rows_after(self, n: int) -> int:
+        return -(-n // self.s)
+
+    def matrix(self, geometry: Geometry, step: int = 0) -> torch.Tensor:
+        n = geometry.n
+        order = np.random.default_rng([self.seed, step]).permutation(n)
+        matrix = torch.zeros(self.rows_after(n), n, dtype=torch.float64)
+        for bucket, start in enumerate(range(0, n, self.s)):
+            members = order[start : start + self.s]
+            matrix[bucket, members] = 1.0 / len(members)
+        return matrix

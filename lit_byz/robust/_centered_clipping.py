@@ -1,0 +1,40 @@
+"""Centered clipping."""
+
+from dataclasses import dataclass
+
+import torch
+from torch.nn.functional import pad
+
+from lit_byz._checks import check_integer, check_number
+from lit_byz.robust._affine import origin, squared_distances_to
+from lit_byz.robust._base import RULES, GeometricRule
+from lit_byz.robust._geometry import Geometry
+
+
+@RULES.register("centered_clipping")
+@dataclass(frozen=True)
+class CenteredClipping(GeometricRule):
+    """Centered clipping: v ← v + mean of the x_i − v, each clipped at τ; v starts at the origin.
+
+    Karimireddy et al., *Learning from History for Byzantine Robust Optimization*, ICML 2021, with
+    no memory between calls.
+
+    >>> CenteredClipping(tau=1.0)(torch.tensor([[0.5], [0.5], [100.0]]))
+    tensor([0.6667])
+    """
+
+    tau: float = 10.0
+    iterations: int = 1
+
+    def __post_init__(self) -> None:
+        check_number(self, "tau", self.tau, 0, above=True)
+        check_integer(self, "iterations", self.iterations, 1)
+
+    def weights(self, geometry: Geometry) -> torch.Tensor:
+        distances = geometry.squared_distances
+        at = origin(distances)
+        for _ in range(self.iterations):
+            gaps = squared_distances_to(at, distances)[..., :-1].sqrt()
+            share = (self.tau / gaps).clamp(max=1) / geometry.n
+            at = at * (1 - share.sum(-1, keepdim=True)) + pad(share, (0, 1))
+        return at[..., :-1]

@@ -1,0 +1,137 @@
+"""Coordinate-wise rules: one fused pass over blocks of columns of C·B."""
+
+from dataclasses import dataclass
+
+import torch
+
+from lit_byz.robust import _kernels
+from lit_byz.robust._network import sorting_network, window_network
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What a rule makes of the n values of one coordinate, sorted.
+
+    The mean of the sorted positions [begin, end); or, where ``nearest`` is set, the mean of that
+    many values nearest to the median.
+    """
+
+    begin: int
+    end: int
+    nearest: int = 0
+
+    def comparators(self, n: int) -> tuple[tuple[int, int], ...]:
+        return sorting_network(n) if self.nearest else window_network(n, self.begin, self.end)
+
+
+@dataclass(frozen=True)
+class ColumnsResult:
+    """``output`` (K, d) and ``damages`` (K,), each where asked for; ``finite``: all inputs were."""
+
+    output: torch.Tensor | None
+    damages: torch.Tensor | None
+    finite: bool
+
+
+def reduce_columns(
+    basis: torch.Tensor,
+    coefficients: torch.Tensor | None,
+    n: int,
+    reduction: Reduction,
+    centre: torch.Tensor | None = None,
+) -> ColumnsResult:
+    """Apply ``reduction`` to each column of ``coefficients @ basis``.
+
+    ``basis`` is (m, d), ``coefficients`` (K, n, m), or None for the basis itself. With ``centre``
+    (m,) given, the result is not the K outputs but their distances from ``centre @ basis``.
+    """
+    if _kernels.serves(basis):
+        return _compiled(basis, coefficients, n, reduction, centre)
+    return _plain(basis, coefficients, n, reduction, centre)
+
+
+def _compiled(
+    basis: torch.Tensor,
+    coefficients: torch.Tensor | None,
+    n: int,
+    reduction: Reduction,
+    centre: torch.Tensor | None,
+) -> ColumnsResult:
+    probes = 1 if coefficients is None else coefficients.shape[0]
+    c = None if coefficients is None else coefficients.to(basis.dtype).contiguous()
+    comparators = reduction.comparators(n)
+    pairs = torch.tensor(comparators, dtype=torch.int32).reshape(-1)
+    output = damages = target = None
+    if centre is None:
+        output = torch.empty(probes, basis.shape[1], dtype=basis.dtype)
+    else:
+        target = centre.to(basis.dtype).contiguous()
+        damages = torch.empty(probes, dtype=torch.float64)
+    broken = _kernels.call(
+        "columns",
+        basis,
+        _kernels.pointer(c),
+        probes,
+        n,
+        _kernels.pointer(pairs),
+        len(comparators),
+        reduction.begin,
+        reduction.end,
+        reduction.nearest,
+        _kernels.pointer(target),
+        _kernels.pointer(output),
+        _kernels.pointer(damages),
+    )
+    return ColumnsResult(output, damages, not broken)
+
+
+def _plain(
+    basis: torch.Tensor,
+    coefficients: torch.Tensor | None,
+    n: int,
+    reduction: Reduction,
+    centre: torch.Tensor | None,
+) -> ColumnsResult:
+    probes = 1 if coefficients is None else coefficients.shape[0]
+    c = None if coefficients is None else coefficients.to(basis)
+    # On a CPU a block of all rows should stay in cache; a GPU wants few, large launches.
+    budget = 1 << 18 if basis.device.type == "cpu" else 1 << 26
+    width = max(256, budget // (probes * n))
+    outputs, total = [], torch.zeros(probes, dtype=torch.float64, device=basis.device)
+    finite = True
+    for block in basis.split(width, dim=1):
+        finite = finite and bool(torch.isfinite(block).all())
+        rows = list((block[None] if c is None else c @ block).unbind(1))
+        result = _reduce_rows(rows, reduction)
+        if centre is None:
+            outputs.append(result)
+        else:
+            total += (result - centre.to(block) @ block).double().square().sum(1)
+    if centre is None:
+        return ColumnsResult(torch.cat(outputs, dim=1), None, finite)
+    return ColumnsResult(None, total.sqrt().cpu(), finite)
+
+
+def _reduce_rows(rows: list[torch.Tensor], reduction: Reduction) -> torch.Tensor:
+    n = len(rows)
+    for i, j in reduction.comparators(n):
+        rows[i], rows[j] = torch.minimum(rows[i], rows[j]), torch.maximum(rows[i], rows[j])
+    if not reduction.nearest:
+        return _window_mean(rows, reduction.begin, reduction.end)
+    median = _window_mean(rows, (n - 1) // 2, n // 2 + 1)
+    keep = reduction.nearest
+    best = _window_mean(rows, 0, keep)
+    reach = torch.maximum(median - rows[0], rows[keep - 1] - median)
+    for start in range(1, n - keep + 1):
+        span = torch.maximum(median - rows[start], rows[start + keep - 1] - median)
+        better = span < reach
+        best = torch.where(better, _window_mean(rows, start, start + keep), best)
+        reach = torch.where(better, span, reach)
+    return best
+
+
+def _window_mean(rows: list[torch.Tensor], begin: int, end: int) -> torch.Tensor:
+    total = rows[begin].clone()
+    for row in rows[begin + 1 : end]:
+        total += row
+    return total / (end - begin)

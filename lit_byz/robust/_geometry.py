@@ -1,0 +1,210 @@
+"""Vectors as small matrices: coefficients over a basis, seen through inner products.
+
+Every vector that the server meets is a row of C·B: B (m, d) are the vectors that exist, C (n, m)
+says how each row is made of them. One Gram matrix of B in float64 gives all norms and distances,
+so clipping, mixing and most rules never look at a coordinate. C and everything derived from the
+Gram matrix live on the CPU in float64; only B may be large, or on a GPU.
+"""
+
+import math
+from functools import cached_property
+
+import torch
+from torch.nn.functional import pad
+
+from lit_byz.robust import _kernels
+
+# A squared distance below this share of the squared reach of its two vectors has lost too many of
+# float64's digits to cancellation, and is computed again from differences.
+CANCELLED = 2.0**-18
+
+
+class NonFiniteRows(Exception):
+    """Some row of a basis is not finite: take ``basis.sanitised()`` and start again."""
+
+
+class Basis:
+    """The vectors that exist, (..., m, d), and their inner products.
+
+    Finiteness is noticed on the way, not in a pass of its own: :class:`NonFiniteRows` is raised by
+    whichever pass meets the first bad row.
+    """
+
+    def __init__(self, rows: torch.Tensor, *, trusted: bool = False) -> None:
+        self.rows = rows
+        self.trusted = trusted
+
+    @property
+    def size(self) -> int:
+        return self.rows.shape[-2]
+
+    @cached_property
+    def gram(self) -> torch.Tensor:
+        """Inner products (..., m, m), accumulated in float64."""
+        return self._accumulate(diagonal_only=False)
+
+    @cached_property
+    def squared_norms(self) -> torch.Tensor:
+        """The Gram matrix's diagonal (..., m), without the rest of it where that is not needed."""
+        if "gram" in self.__dict__:
+            return self.gram.diagonal(dim1=-2, dim2=-1)
+        return self._accumulate(diagonal_only=True)
+
+    def _accumulate(self, *, diagonal_only: bool) -> torch.Tensor:
+        flat = self.rows.reshape(-1, *self.rows.shape[-2:])
+        product = torch.stack([_gram(rows, diagonal_only) for rows in flat])
+        product = product.reshape(*self.rows.shape[:-2], *product.shape[1:])
+        if not self.trusted and not bool(torch.isfinite(product).all()):
+            raise NonFiniteRows
+        return product
+
+    def combine(self, weights: torch.Tensor) -> torch.Tensor:
+        """The combinations ``weights`` (..., m) of the rows: (..., d) in the rows' own dtype."""
+        w = weights.to(self.rows)
+        if w.dim() == 1 and _kernels.serves(self.rows):
+            output = self.rows.new_empty(self.rows.shape[1])
+            w = w.contiguous()
+            _kernels.call("combine", self.rows, _kernels.pointer(w), _kernels.pointer(output))
+        elif self.rows.dim() == 2:
+            output = w @ self.rows
+        else:
+            output = (w.unsqueeze(-2) @ self.rows).squeeze(-2)
+        return self.check(output)
+
+    def check(self, output: torch.Tensor) -> torch.Tensor:
+        """``output``, in which every row took part, unless it shows that a row is not finite.
+
+        A sum is the cheapest look at all entries. It may overflow where none of them does: that
+        costs a second pass, and nothing else.
+        """
+        if not self.trusted and not math.isfinite(output.sum().item()):
+            raise NonFiniteRows
+        return output
+
+    def sanitised(self) -> tuple["Basis", torch.Tensor]:
+        """This basis with zeros for its non-finite rows, and which rows those were (..., m)."""
+        bad = ~torch.isfinite(self.rows.double().square().sum(-1))
+        rows = torch.where(bad.unsqueeze(-1), torch.zeros_like(self.rows), self.rows)
+        return Basis(rows, trusted=True), bad.cpu()
+
+    def squared_lengths(self, weights: torch.Tensor, batch: int) -> torch.Tensor:
+        """‖weights @ rows‖² (P,) with every coordinate formed in float64: exact, and slow."""
+        rows = self.rows.reshape(-1, *self.rows.shape[-2:])[batch]
+        total = torch.zeros(weights.shape[0], dtype=torch.float64, device=rows.device)
+        w = weights.to(rows.device)
+        width = max(256, (1 << 20) // (weights.shape[0] + rows.shape[0]))
+        for block in rows.split(width, dim=1):
+            total += (w @ block.double()).square().sum(1)
+        return total.cpu()
+
+
+class Geometry:
+    """n vectors, each a combination of the rows of a basis."""
+
+    def __init__(self, basis: Basis, coefficients: torch.Tensor | None = None) -> None:
+        self.basis = basis
+        self.coefficients = coefficients  # (..., n, m); None: the basis itself
+
+    @property
+    def n(self) -> int:
+        return self.basis.size if self.coefficients is None else self.coefficients.shape[-2]
+
+    @cached_property
+    def matrix(self) -> torch.Tensor:
+        """The coefficients, written out."""
+        if self.coefficients is None:
+            return torch.eye(self.basis.size, dtype=torch.float64)
+        return self.coefficients
+
+    def scaled(self, scale: torch.Tensor) -> "Geometry":
+        """Row i multiplied by ``scale[..., i]``."""
+        return Geometry(self.basis, scale.unsqueeze(-1) * self.matrix)
+
+    def mixed(self, matrix: torch.Tensor) -> "Geometry":
+        """The combinations ``matrix`` (..., rows, n) of these vectors."""
+        return Geometry(self.basis, matrix @ self.matrix)
+
+    @cached_property
+    def norms(self) -> torch.Tensor:
+        """Euclidean norms (..., n)."""
+        if self.coefficients is None:
+            return self.basis.squared_norms.sqrt()
+        return self.squared_distances[..., -1, :-1].sqrt()
+
+    @cached_property
+    def squared_distances(self) -> torch.Tensor:
+        """‖x_i − x_j‖² (..., n + 1, n + 1); the last row and column stand for the origin."""
+        c = pad(self.matrix, (0, 0, 0, 1))
+        gram = self.basis.gram
+        inner = c @ gram @ c.mT
+        squares = inner.diagonal(dim1=-2, dim2=-1)
+        distances = (squares.unsqueeze(-1) + squares.unsqueeze(-2) - 2 * inner).clamp_(min=0)
+        lengths = gram.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
+        reach = (c.abs() @ lengths.unsqueeze(-1)).squeeze(-1)
+        doubtful = distances < CANCELLED * (reach.unsqueeze(-1) + reach.unsqueeze(-2)).square()
+        doubtful = doubtful.triu(diagonal=1)
+        distances.diagonal(dim1=-2, dim2=-1).zero_()
+        if bool(doubtful.any()):
+            self._repair(distances, c, doubtful)
+        return distances
+
+    def _repair(self, distances: torch.Tensor, c: torch.Tensor, doubtful: torch.Tensor) -> None:
+        """Replace the ``doubtful`` squared distances by ones computed from differences."""
+        size, m = distances.shape[-1], c.shape[-1]
+        flat = distances.reshape(-1, size, size)
+        rows = c.expand(*distances.shape[:-2], size, m).reshape(-1, size, m)
+        item, i, j = doubtful.reshape(-1, size, size).nonzero(as_tuple=True)
+        differences = rows[item, i] - rows[item, j]
+        exact = torch.zeros(len(item), dtype=torch.float64)
+        batched = self.basis.rows.dim() > 2
+        for batch in range(flat.shape[0]) if batched else [0]:
+            # Copies of one vector differ by nothing, and need no pass to say so.
+            chosen = differences.any(dim=1) & ((item == batch) if batched else True)
+            if bool(chosen.any()):
+                distinct, place = differences[chosen].unique(dim=0, return_inverse=True)
+                exact[chosen] = self.basis.squared_lengths(distinct, batch)[place]
+        flat[item, i, j] = exact
+        flat[item, j, i] = exact
+
+    def combine(self, weights: torch.Tensor) -> torch.Tensor:
+        """The combinations ``weights`` (..., n) of these vectors: (..., d)."""
+        if self.coefficients is None:
+            return self.basis.combine(weights)
+        return self.basis.combine((weights.unsqueeze(-2) @ self.matrix).squeeze(-2))
+
+    def rows(self) -> torch.Tensor:
+        """The vectors themselves (..., n, d): the one place that forms them."""
+        if self.coefficients is None:
+            return self.basis.rows
+        return self.matrix.to(self.basis.rows) @ self.basis.rows
+
+    def combination_norms(self, coefficients: torch.Tensor) -> torch.Tensor:
+        """‖coefficients @ basis‖ for coefficients (..., m) over the basis."""
+        image = (coefficients.unsqueeze(-2) @ self.basis.gram).squeeze(-2)
+        return (image * coefficients).sum(-1).clamp(min=0).sqrt()
+
+
+def _gram(rows: torch.Tensor, diagonal_only: bool) -> torch.Tensor:
+    m, _d = rows.shape
+    if _kernels.serves(rows):
+        out = torch.empty(m, m, dtype=torch.float64)
+        _kernels.call("gram", rows, _kernels.pointer(out), int(diagonal_only))
+        return out.diagonal().clone() if diagonal_only else out
+    shape = (m,) if diagonal_only else (m, m)
+    out = torch.zeros(shape, dtype=torch.float64, device=rows.device)
+    for block in rows.split(max(256, (1 << 20) // m), dim=1):
+        wide = block.double()
+        out += wide.square().sum(1) if diagonal_only else wide @ wide.mT
+    return out.cpu()
+
+
+def coordinate_spread(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Coordinate-wise mean and standard deviation (ddof 1; zero for one row) of (m, d) rows."""
+    if _kernels.serves(rows):
+        mean, deviation = rows.new_empty(rows.shape[1]), rows.new_empty(rows.shape[1])
+        _kernels.call("spread", rows, _kernels.pointer(mean), _kernels.pointer(deviation))
+        return mean, deviation
+    if rows.shape[0] == 1:
+        return rows[0].clone(), torch.zeros_like(rows[0])
+    deviation, mean = torch.std_mean(rows, dim=0)
+    return mean, deviation
