@@ -130,8 +130,11 @@ class DownloadedDataset(Dataset):
                     return self._from_folder(Path(work), Path(work)), str(source)
                 except SourceFailed as failure:
                     failures.append(f"{source}: {failure}")
+        cache = self._cache(root)
+        state = f"is damaged ({cache.damage()}) and " if cache.exists() else ""
         raise RunFailed(
-            f"data set '{self.name}' could not be had from any source ({'; '.join(failures)}); "
+            f"data set '{self.name}' {state}could not be had from any source "
+            f"({'; '.join(failures)}); "
             f"by hand: put {self.by_hand} into {root / self.name} and try again"
         )
 

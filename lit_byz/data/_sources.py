@@ -57,7 +57,9 @@ class Addresses(Source):
                     _download(address, folder, advance)
                     break
                 except (OSError, http.client.HTTPException) as error:
-                    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+                    reason: object = error
+                    if isinstance(error, urllib.error.URLError) and not hasattr(error, "code"):
+                        reason = error.reason
                     host = urllib.parse.urlsplit(address).netloc or address
                     failures.append(f"{host}: {reason}")
             else:
@@ -134,7 +136,7 @@ def unpack(archive: Path, folder: Path) -> None:
         _run(["dpkg-deb", "-x", str(archive), str(folder)], folder, None, lambda done, total: None)
         return
     try:
-        with tarfile.open(archive) as tar:
+        with tarfile.open(archive, "r:gz") as tar:
             tar.extractall(folder, filter="data")
     except (OSError, EOFError, tarfile.TarError) as error:
         raise SourceFailed(f"{archive.name} cannot be unpacked: {error}") from error

@@ -22,10 +22,10 @@ def label_figure(counts: np.ndarray, title: str) -> "Figure":
     from matplotlib.figure import Figure
 
     workers, classes = counts.shape
-    width, height = workers * INCHES + 2.1, classes * INCHES + 1.3
+    width, height = workers * INCHES + 1.9, classes * INCHES + 1.1
     figure = Figure(figsize=(width, height), dpi=160)
     axes = figure.add_axes(
-        (0.75 / width, 0.7 / height, workers * INCHES / width, classes * INCHES / height)
+        (0.65 / width, 0.6 / height, workers * INCHES / width, classes * INCHES / height)
     )
     largest = (FILLED * INCHES * 72) ** 2  # matplotlib wants the squared diameter in points
     worker, label = np.nonzero(counts)
@@ -65,7 +65,7 @@ def label_figure(counts: np.ndarray, title: str) -> "Figure":
         frameon=False,
         fontsize=8,
         title_fontsize=8,
-        labelspacing=1.6,
+        labelspacing=2.4,
         handletextpad=1.2,
         borderpad=1.0,
     )
@@ -84,14 +84,14 @@ def label_table(counts: np.ndarray, title: str) -> "Table":
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    totals = [str(total) for total in (*counts.sum(axis=0), counts.sum())]
     for heading in ("worker", *map(str, range(counts.shape[1])), "all"):
-        longest = max(len(heading), len(str(counts.sum())) if heading == "all" else 0)
-        table.add_column(heading, justify="right", no_wrap=True, min_width=longest)
+        table.add_column(heading, justify="right", no_wrap=True)
     for worker, row in enumerate(counts):
         cells = [str(count) if count else "·" for count in row]
         table.add_row(str(worker), *cells, str(row.sum()))
     table.add_section()
-    table.add_row("all", *map(str, counts.sum(axis=0)), str(counts.sum()), style="bold")
+    table.add_row("all", *totals, style="bold")
     return table
 
 
@@ -104,7 +104,7 @@ def _legend_sizes(most: int) -> list[int]:
     """Up to three round numbers of points that show what the areas mean.
 
     >>> _legend_sizes(5842), _legend_sizes(144), _legend_sizes(1)
-    ([500, 2000, 5000], [10, 50, 100], [1])
+    ([500, 2000, 5000], [10, 40, 100], [1])
     """
     unit = 10 ** (len(str(most)) - 1)
     top = max(step for step in (1, 2, 5) if step * unit <= most) * unit

@@ -55,9 +55,10 @@ def _option(group: str, option: str) -> tuple[str, str]:
         _assignment(Field(field.name, field.hint, settings.get(field.name, field.default)))
         for field in fields
     )
-    text = _first_comment(path) if path else ""
-    if not text:
+    if path is None or option in registry(group):
         text = (inspect.getdoc(registry(group)[name]) or "").split("\n")[0]
+    else:
+        text = _first_comment(path)
     return f"{option} ({arguments})" if arguments else option, text
 
 

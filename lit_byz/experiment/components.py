@@ -42,6 +42,7 @@ _GIVEN = {"model": frozenset({"shape", "classes"})}
 _FOLLOWED = {
     **{(group, "f"): "${server.f}" for group in ("clip", "mix", "rule")},
     **{(group, "seed"): "${seed}" for group in GROUPS},
+    ("attack", "beta"): "${train.momentum}",  # attackers who imitate the workers' momentum
 }
 
 

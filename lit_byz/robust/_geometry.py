@@ -17,6 +17,8 @@ from lit_byz.robust import _kernels
 # A squared distance below this share of the squared reach of its two vectors has lost too many of
 # float64's digits to cancellation, and is computed again from differences.
 CANCELLED = 2.0**-18
+# Coefficients that differ by no more than this share are copies of each other, up to rounding.
+IDENTICAL = 2.0**-46
 
 
 class NonFiniteRows(Exception):
@@ -145,21 +147,30 @@ class Geometry:
         doubtful = doubtful.triu(diagonal=1)
         distances.diagonal(dim1=-2, dim2=-1).zero_()
         if bool(doubtful.any()):
-            self._repair(distances, c, doubtful)
+            self._repair(distances, c, lengths, doubtful)
         return distances
 
-    def _repair(self, distances: torch.Tensor, c: torch.Tensor, doubtful: torch.Tensor) -> None:
+    def _repair(
+        self,
+        distances: torch.Tensor,
+        c: torch.Tensor,
+        lengths: torch.Tensor,
+        doubtful: torch.Tensor,
+    ) -> None:
         """Replace the ``doubtful`` squared distances by ones computed from differences."""
         size, m = distances.shape[-1], c.shape[-1]
         flat = distances.reshape(-1, size, size)
         rows = c.expand(*distances.shape[:-2], size, m).reshape(-1, size, m)
+        lengths = lengths.expand(*distances.shape[:-2], m).reshape(-1, m)
         item, i, j = doubtful.reshape(-1, size, size).nonzero(as_tuple=True)
         differences = rows[item, i] - rows[item, j]
+        reach = (rows[item, i].abs() * lengths[item]).sum(1)
+        # Copies of one vector differ by rounding at most, and need no pass to say so.
+        apart = (differences.abs() * lengths[item]).sum(1) > IDENTICAL * reach
         exact = torch.zeros(len(item), dtype=torch.float64)
         batched = self.basis.rows.dim() > 2
         for batch in range(flat.shape[0]) if batched else [0]:
-            # Copies of one vector differ by nothing, and need no pass to say so.
-            chosen = differences.any(dim=1) & ((item == batch) if batched else True)
+            chosen = apart & (item == batch) if batched else apart
             if bool(chosen.any()):
                 distinct, place = differences[chosen].unique(dim=0, return_inverse=True)
                 exact[chosen] = self.basis.squared_lengths(distinct, batch)[place]

@@ -1,0 +1,191 @@
+"""What attacks share. A new one is a subclass in a file of its own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import torch
+
+from lit_byz._checks import check_integer
+from lit_byz.errors import BadRequest
+from lit_byz.registry import Registry
+from lit_byz.robust import RULES, Average, Basis, Geometry, RobustAggregator
+from lit_byz.robust._base import CLIPS, on_finite_rows
+from lit_byz.robust._inputs import as_rows
+
+ATTACKS = Registry("attack")
+
+# What an attack remembers from step to step. It starts empty and holds tensors only, so that a
+# checkpoint can carry it.
+State = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What the attackers see before they send: the honest vectors, the server, the step.
+
+    ``buffer``, if given, is a tensor (h + 1, d) whose first h rows are the honest vectors; its
+    last row is the attackers' to write to, which saves copying the others beside a new one.
+    ``flipped`` is the honest workers' mean gradient on flipped labels, for those who ask for it.
+    """
+
+    honest: Basis
+    f: int
+    server: RobustAggregator
+    step: int = 0
+    flipped: torch.Tensor | None = None
+    buffer: torch.Tensor | None = None
+
+    @property
+    def h(self) -> int:
+        return self.honest.size
+
+    @property
+    def n(self) -> int:
+        return self.h + self.f
+
+    @cached_property
+    def mean(self) -> torch.Tensor:
+        """The coefficients (h,) of the honest mean over the honest vectors."""
+        return torch.full((self.h,), 1.0 / self.h, dtype=torch.float64)
+
+    def with_row(self, row: torch.Tensor) -> Basis:
+        """A basis of the honest vectors and one more."""
+        if self.buffer is None or self.honest.rows.data_ptr() != self.buffer.data_ptr():
+            return Basis(torch.cat([self.honest.rows, row.unsqueeze(0)]))
+        if row.data_ptr() != self.buffer[self.h].data_ptr():
+            self.buffer[self.h].copy_(row)
+        return Basis(self.buffer)
+
+    def facing(self, basis: Basis, sent: torch.Tensor) -> Geometry:
+        """What the server receives if every Byzantine worker sends ``sent`` (..., m)."""
+        own = torch.eye(self.h, basis.size, dtype=torch.float64).expand(*sent.shape[:-1], -1, -1)
+        return Geometry(
+            basis, torch.cat([own, sent.unsqueeze(-2).expand(*sent.shape[:-1], self.f, -1)], dim=-2)
+        )
+
+
+@dataclass(frozen=True)
+class Move:
+    """What every Byzantine worker sends: ``coefficients`` (m,) over the rows of ``basis``.
+
+    A searched attack also says which factor it chose, the damage ‖R − m̄‖ that it expects, and
+    whether the best factor was at the edge of what it searched.
+    """
+
+    basis: Basis
+    coefficients: torch.Tensor
+    factor: float | None = None
+    damage: float | None = None
+    at_edge: bool = False
+
+    @classmethod
+    def of_row(cls, scene: Scene, row: torch.Tensor) -> "Move":
+        """Send ``row`` (d,) as it is."""
+        coefficients = torch.zeros(scene.h + 1, dtype=torch.float64)
+        coefficients[-1] = 1
+        return cls(scene.with_row(row), coefficients)
+
+    def vector(self) -> torch.Tensor:
+        """What is sent, (d,): infinities and NaNs included."""
+        return Basis(self.basis.rows, trusted=True).combine(self.coefficients)
+
+
+class Attack:
+    """f Byzantine workers who see all honest vectors and all send the same one.
+
+    A subclass writes :meth:`plan`.
+
+    >>> from lit_byz.attacks import Attack, Move
+    >>> class Halve(Attack):
+    ...     def plan(self, scene, state):
+    ...         return Move(scene.honest, scene.mean / 2)
+    >>> Halve()(torch.tensor([[1.0, 2.0], [3.0, 6.0]]), f=1)
+    tensor([1., 2.])
+    """
+
+    # Whether the honest workers' gradients on flipped labels must be computed for this attack.
+    needs_flipped: ClassVar[bool] = False
+
+    def plan(self, scene: Scene, state: State) -> Move:
+        """What to send now; ``state`` starts empty, and is this attack's to change."""
+        raise TypeError(f"{type(self).__name__} does not say what it sends")
+
+    def act(self, scene: Scene, state: State) -> Move:
+        """:meth:`plan`, with zeros in place of honest vectors that are not finite."""
+
+        def work(honest: Basis) -> Move:
+            return self.plan(replace(scene, honest=honest), state)
+
+        return on_finite_rows(self, scene.honest, work)[0]
+
+    def move(
+        self,
+        honest: Any,
+        f: int,
+        server: RobustAggregator | None = None,
+        *,
+        state: State | None = None,
+        step: int = 0,
+        flipped: Any = None,
+    ) -> tuple[Move, Callable[[torch.Tensor], Any]]:
+        """The attack on given honest vectors (h, d), and how to give back its vector."""
+        rows, restore, _ = as_rows(self, honest)
+        if rows.dim() != 2:
+            raise ValueError(
+                f"{type(self).__name__}: honest must have shape (h, d), got {tuple(rows.shape)}"
+            )
+        check_integer(self, "f", f, 1)
+        if self.needs_flipped:
+            if flipped is None:
+                raise ValueError(
+                    f"{type(self).__name__}: flipped must be given: the honest workers' gradients "
+                    "on flipped labels, (h, d), or their mean (d,)"
+                )
+            flipped = torch.as_tensor(flipped).to(rows)
+            flipped = flipped.mean(0) if flipped.dim() == 2 else flipped
+        server = RobustAggregator(Average()) if server is None else server
+        server.check(rows.shape[0] + f)
+        scene = Scene(Basis(rows), f, server, step, flipped)
+        return self.act(scene, {} if state is None else state), restore
+
+    def __call__(
+        self,
+        honest: Any,
+        f: int,
+        server: RobustAggregator | None = None,
+        *,
+        state: State | None = None,
+        step: int = 0,
+        flipped: Any = None,
+    ) -> Any:
+        """What each of the f Byzantine workers sends, (d,), given the honest vectors (h, d).
+
+        ``server`` is the rule that searched attacks work against. An attack with a memory keeps
+        it in ``state``, a dict that starts empty; pass the same one at every step.
+        """
+        move, restore = self.move(honest, f, server, state=state, step=step, flipped=flipped)
+        return restore(move.vector())
+
+
+def assumed_server(scene: Scene, rule: str | None, clip: str | None) -> RobustAggregator:
+    """The server as attackers see it who take its rule or clipping for another one."""
+    server = scene.server
+    if rule is not None:
+        server = replace(server, rule=_build_assumed(RULES, rule, scene))
+    if clip is not None:
+        server = replace(server, clip=_build_assumed(CLIPS, clip, scene))
+    return server
+
+
+def _build_assumed(registry: Registry, name: str, scene: Scene) -> Any:
+    component = registry[name]
+    server = scene.server
+    declared = (getattr(part, "f", None) for part in (server.rule, server.clip, server.mix))
+    f = next((value for value in declared if value is not None), scene.f)
+    fields = getattr(component, "__dataclass_fields__", {})
+    try:
+        return component(f=f) if "f" in fields else component()
+    except TypeError as error:
+        raise BadRequest(f"cannot assume {registry.kind} '{name}' from f alone: {error}") from error

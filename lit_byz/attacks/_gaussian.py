@@ -1,0 +1,27 @@
+"""Random noise."""
+
+from dataclasses import dataclass
+
+import torch
+
+from lit_byz._checks import check_integer, check_number
+from lit_byz.attacks._base import ATTACKS, Attack, Move, Scene, State
+
+
+@ATTACKS.register("gaussian")
+@dataclass(frozen=True)
+class GaussianNoise(Attack):
+    """Random noise: each coordinate from N(0, scale²), drawn anew at every step from the seed."""
+
+    scale: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_number(self, "scale", self.scale, 0)
+        check_integer(self, "seed", self.seed, 0)
+
+    def plan(self, scene: Scene, state: State) -> Move:
+        rows = scene.honest.rows
+        draw = torch.Generator().manual_seed(self.seed * 1_000_003 + scene.step)
+        noise = torch.randn(rows.shape[1], generator=draw).to(rows) * self.scale
+        return Move.of_row(scene, noise)

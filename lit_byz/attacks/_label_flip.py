@@ -1,0 +1,36 @@
+"""Label flipping."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from lit_byz._checks import check_number
+from lit_byz.attacks._base import ATTACKS, Attack, Move, Scene, State
+
+
+@ATTACKS.register("lf")
+@dataclass(frozen=True)
+class LabelFlip(Attack):
+    """Label flipping: sends the honest workers' mean gradient on labels l' = (classes − 1) − l.
+
+    Allen-Zhu et al., *Byzantine-Resilient Non-Convex Stochastic Gradient Descent*, ICLR 2021. The
+    gradient is sent raw; with ``momentum`` it passes through a momentum first, like an honest
+    worker's, with factor ``beta``.
+    """
+
+    needs_flipped: ClassVar[bool] = True
+
+    momentum: bool = False
+    beta: float = 0.9
+
+    def __post_init__(self) -> None:
+        check_number(self, "beta", self.beta, 0, 1)
+
+    def plan(self, scene: Scene, state: State) -> Move:
+        assert scene.flipped is not None
+        sent = scene.flipped
+        if self.momentum:
+            before = state.get("momentum", torch.zeros_like(sent))
+            state["momentum"] = sent = self.beta * before + (1 - self.beta) * sent
+        return Move.of_row(scene, sent)

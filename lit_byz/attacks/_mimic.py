@@ -1,0 +1,57 @@
+"""Mimic."""
+
+from dataclasses import dataclass
+
+import torch
+
+from lit_byz._checks import check_integer
+from lit_byz.attacks._base import ATTACKS, Attack, Move, Scene, State
+
+
+@ATTACKS.register("mimic")
+@dataclass(frozen=True)
+class Mimic(Attack):
+    """Mimic: repeats one honest worker's vector, so that its data count f + 1 times.
+
+    Karimireddy, He and Jaggi, *Byzantine-Robust Learning on Heterogeneous Datasets via Bucketing*,
+    ICLR 2022. A running centre and a direction z of greatest spread are followed for ``warmup``
+    steps; the target is the worker farthest along z, and stays the target from then on. A warm-up
+    of 1 settles it at the first step, None never does.
+    """
+
+    warmup: int | None = 100
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.warmup is not None:
+            check_integer(self, "warmup", self.warmup, 1)
+        check_integer(self, "seed", self.seed, 0)
+
+    def plan(self, scene: Scene, state: State) -> Move:
+        rows = scene.honest.rows
+        if not state:
+            draw = torch.Generator().manual_seed(self.seed)
+            state["direction"] = torch.randn(rows.shape[1], generator=draw).to(rows)
+            state["centre"] = torch.zeros_like(rows[0])
+            state["seen"] = torch.tensor(0)
+            state["target"] = torch.tensor(0)
+        if self.warmup is None or int(state["seen"]) < self.warmup:
+            self._follow(scene, state)
+        coefficients = torch.zeros(scene.h, dtype=torch.float64)
+        coefficients[int(state["target"])] = 1
+        return Move(scene.honest, coefficients)
+
+    @staticmethod
+    def _follow(scene: Scene, state: State) -> None:
+        rows, seen = scene.honest.rows, int(state["seen"])
+        direction = state["direction"]
+        centre = (seen * state["centre"] + scene.honest.combine(scene.mean)) / (seen + 1)
+        along = rows @ direction - centre @ direction
+        spread = scene.honest.combine(along.double().cpu()) - along.sum() * centre
+        length = spread.norm()
+        if length > 0:
+            direction = (seen * direction + spread / length) / (seen + 1)
+            direction = direction / direction.norm()
+        state["direction"], state["centre"] = direction, centre
+        state["seen"] = torch.tensor(seen + 1)
+        state["target"] = (rows @ direction).argmax().cpu()

@@ -1,0 +1,14 @@
+"""No attack."""
+
+from dataclasses import dataclass
+
+from lit_byz.attacks._base import ATTACKS, Attack, Move, Scene, State
+
+
+@ATTACKS.register("none")
+@dataclass(frozen=True)
+class NoAttack(Attack):
+    """No attack: the f workers send the honest mean, which is what they would do if honest."""
+
+    def plan(self, scene: Scene, state: State) -> Move:
+        return Move(scene.honest, scene.mean)

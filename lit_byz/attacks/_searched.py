@@ -1,0 +1,99 @@
+"""Attacks along a direction, with a factor that is given or searched for."""
+
+from dataclasses import dataclass
+
+import torch
+
+from lit_byz._checks import check_integer, check_number
+from lit_byz.attacks._base import Attack, Move, Scene, State, assumed_server
+from lit_byz.attacks._search import Found, grid_search, line_search
+from lit_byz.robust import Basis, GeometricRule
+
+# Where a factor costs microseconds, because the rule never looks at coordinates, this many times
+# as many are looked at.
+GENEROSITY = 4
+
+CACHED = 1 << 15
+
+# Scouting looks at one column in this many, where there are enough of them to be a fair sample.
+SHARE = 16
+FAIR_SAMPLE = 8192
+
+
+@dataclass(frozen=True)
+class SearchedAttack(Attack):
+    """Sends start + τ · direction; without ``tau``, the τ that does the most damage to the server.
+
+    ``grid`` looks at ``points`` factors in [low, high] and refines around the best ones; ``line``
+    climbs for ``evaluations`` rounds from several starts. Rules that work on distances alone get
+    four times as many points or starts: they cost next to nothing there. The attackers know the
+    server's whole step,
+    unless ``assumed_rule`` or ``assumed_clip`` name what they take its rule or clipping for.
+    """
+
+    tau: float | None = None
+    search: str = "grid"
+    low: float = 0.0
+    high: float = 10_000.0
+    points: int = 64
+    evaluations: int = 16
+    assumed_rule: str | None = None
+    assumed_clip: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.tau is not None:
+            check_number(self, "tau", self.tau)
+        if self.search not in self.searches():
+            options = ", ".join(self.searches())
+            raise ValueError(
+                f"{type(self).__name__}: search must be one of {options}, got {self.search!r}"
+            )
+        check_number(self, "low", self.low)
+        check_number(self, "high", self.high)
+        if self.low >= self.high:
+            raise ValueError(
+                f"{type(self).__name__}: high must be above low={self.low}, got {self.high}"
+            )
+        check_integer(self, "points", self.points, 3)
+        check_integer(self, "evaluations", self.evaluations, 3)
+
+    @staticmethod
+    def searches() -> tuple[str, ...]:
+        return ("grid", "line")
+
+    def line(self, scene: Scene) -> tuple[Basis, torch.Tensor, torch.Tensor]:
+        """A basis, and over it the coefficients of start and direction."""
+        raise TypeError(f"{type(self).__name__} does not say along which line it searches")
+
+    def plan(self, scene: Scene, state: State) -> Move:
+        basis, start, direction = self.line(scene)
+        if self.tau is not None:
+            return Move(basis, start + self.tau * direction, float(self.tau))
+        found = self._find(scene, basis, start, direction)
+        sent = start + found.factor * direction
+        return Move(basis, sent, found.factor, found.damage, found.at_edge)
+
+    def _find(
+        self, scene: Scene, basis: Basis, start: torch.Tensor, direction: torch.Tensor
+    ) -> Found:
+        server = assumed_server(scene, self.assumed_rule, self.assumed_clip)
+        centre = torch.zeros(basis.size, dtype=torch.float64)
+        centre[: scene.h] = scene.mean
+        scout_share = SHARE if basis.rows.shape[-1] >= SHARE * FAIR_SAMPLE else 1
+
+        # So many factors at a time that the small matrices of one batch stay in cache.
+        batch = max(1, CACHED // scene.n**2)
+
+        def damage(factors: torch.Tensor, scouting: bool) -> torch.Tensor:
+            share = scout_share if scouting else 1
+            found = [
+                server.damages(scene.facing(basis, sent), centre, scene.step, share)
+                for sent in (start + factors.unsqueeze(-1) * direction).split(batch)
+            ]
+            return torch.cat(found)
+
+        cheap = isinstance(server.rule, GeometricRule) and not server.bound_output
+        more = GENEROSITY if cheap else 1
+        if self.search == "line":
+            return line_search(damage, self.evaluations, 13 * more)
+        return grid_search(damage, float(self.low), float(self.high), self.points * more)

@@ -1,0 +1,23 @@
+"""Settings that every test process shares."""
+
+import os
+
+# One thread per process: the suite runs as several processes, and results do not depend on how many
+# cores there are. Set before anything imports torch or numpy.
+for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+# Reproducible and unhurried: the same examples on every machine, and no failure because a shared
+# core was busy.
+settings.register_profile("lit_byz", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("lit_byz")
+
+
+@pytest.fixture(autouse=True)
+def _single_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)

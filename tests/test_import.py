@@ -1,0 +1,42 @@
+"""``import lit_byz`` is light: heavy libraries are left to those who use them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HEAVY = ["mlflow", "optuna", "ray", "matplotlib", "lightning", "sklearn", "torchvision", "pandas"]
+SCRIPT = f"""
+import json, sys, time
+import torch
+start = time.perf_counter()
+import {{module}}
+cost = time.perf_counter() - start
+print(json.dumps([cost, [name for name in {HEAVY} if name in sys.modules]]))
+"""
+
+
+def imported(module: str) -> tuple[float, list[str]]:
+    """Seconds on top of torch's import, and the heavy libraries that came along."""
+    output = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(module=module)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    cost, heavy = json.loads(output)
+    return cost, heavy
+
+
+def test_package_imports_quickly_and_alone() -> None:
+    attempts = [imported("lit_byz") for _ in range(3)]
+    assert attempts[0][1] == []
+    # The quickest of three: other processes of the suite share the cores.
+    assert min(cost for cost, _ in attempts) < 1
+
+
+def test_config_and_commands_import_no_heavy_library() -> None:
+    assert imported("lit_byz.experiment.cli")[1] == []

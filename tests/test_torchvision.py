@@ -1,0 +1,54 @@
+"""torchvision and lightning can be imported beside a CPU-only torch once lit_byz is."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HEALTHY = """
+import torch
+library = torch.library.Library("torchvision", "DEF")
+library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+import lit_byz
+from lit_byz._torchvision import cure
+assert cure() is False
+print("untouched")
+"""
+IMPORTED = """
+import lit_byz
+from lit_byz._torchvision import cure
+import torchvision, torchvision.transforms.v2, torchvision.datasets, lightning
+assert cure() is False
+print(torchvision.transforms.v2.functional.hflip(__import__("torch").arange(3)[None]).tolist())
+"""
+TWICE = """
+import lit_byz
+from lit_byz._torchvision import cure
+assert cure() is False
+print("once")
+"""
+
+
+def output_of(script: str) -> tuple[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning:lit_byz", "-c", script],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), done.stderr
+
+
+def test_torchvision_and_lightning_import_after_lit_byz() -> None:
+    assert output_of(IMPORTED)[0] == "[[2, 1, 0]]"
+
+
+def test_nothing_is_done_or_said_where_the_operators_are_there() -> None:
+    assert output_of(HEALTHY) == ("untouched", "")
+
+
+def test_cure_is_applied_once_and_silently() -> None:
+    assert output_of(TWICE) == ("once", "")
