@@ -91,7 +91,7 @@ class RobustAggregator:
             if shares is not None:
                 shares = (shares.unsqueeze(-2) @ prepared.geometry.matrix).squeeze(-2)
             return Explanation(
-                output=restore(self._finish(prepared)),
+                output=restore(self.finish(prepared)),
                 threshold=prepared.threshold,
                 clipped=geometry.norms > prepared.threshold.unsqueeze(-1),
                 norms=geometry.norms,
@@ -114,7 +114,7 @@ class RobustAggregator:
 
     def outputs(self, geometry: Geometry, step: int = 0) -> torch.Tensor:
         """The outputs (..., d) for vectors given by a geometry."""
-        return self._finish(self.prepare(geometry, step))
+        return self.finish(self.prepare(geometry, step))
 
     def damages(
         self, geometry: Geometry, centre: torch.Tensor, step: int = 0, share: int = 1
@@ -127,9 +127,10 @@ class RobustAggregator:
         if not self.bound_output:
             return self.rule.damages(prepared.geometry, centre, share)
         target = geometry.basis.combine(centre)
-        return (self._finish(prepared) - target).double().norm(dim=-1).cpu()
+        return (self.finish(prepared) - target).double().norm(dim=-1).cpu()
 
-    def _finish(self, prepared: Prepared) -> torch.Tensor:
+    def finish(self, prepared: Prepared) -> torch.Tensor:
+        """The rule's output for what :meth:`prepare` returned."""
         output = self.rule.outputs(prepared.geometry)
         if not self.bound_output:
             return output

@@ -19,6 +19,10 @@ RULES = Registry("rule")
 Result = TypeVar("Result")
 
 
+class NothingFinite(ValueError):
+    """Every vector is non-finite: no output can be given."""
+
+
 def on_finite_rows(
     owner: object, basis: Basis, work: Callable[[Basis], Result]
 ) -> tuple[Result, torch.Tensor]:
@@ -32,7 +36,7 @@ def on_finite_rows(
         clean, bad = basis.sanitised()
         if bool(bad.all(-1).any()):
             name = type(owner).__name__
-            raise ValueError(f"{name}: every row of x is non-finite, nothing is left") from None
+            raise NothingFinite(f"{name}: every row of x is non-finite, nothing is left") from None
         return work(clean), bad
 
 

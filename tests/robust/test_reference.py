@@ -22,13 +22,13 @@ TOLERANCE = {np.float32: 1e-5, np.float64: 1e-7}
 @pytest.mark.parametrize("family", FAMILIES)
 @every_case
 def test_rule_alone(case: Case, family: str, either_path: str) -> None:
-    for n, f in SIZES:
-        if n <= case.most_n:
-            for dtype, tolerance in TOLERANCE.items():
-                x = matrix(family, n, f, d=131, dtype=dtype)
+    for dtype, sizes in ((np.float32, SIZES), (np.float64, SIZES[::5])):
+        for n, f in sizes:
+            if n <= case.most_n:
+                x = matrix(family, n, f, d=67, dtype=dtype)
                 output = case.rule(f)(torch.from_numpy(x))
                 error = relative_error(output, case.answers(reference.exact(x), f), x)
-                assert error < tolerance, f"n={n}, f={f}, {dtype.__name__}: {error:.2g}"
+                assert error < TOLERANCE[dtype], f"n={n}, f={f}, {dtype.__name__}: {error:.2g}"
 
 
 def well_separated(family: str, n: int, f: int, clip: str) -> np.ndarray:
@@ -45,7 +45,7 @@ def well_separated(family: str, n: int, f: int, clip: str) -> np.ndarray:
 @pytest.mark.parametrize("clip", CLIPS)
 @pytest.mark.parametrize("mix", MIXES)
 def test_compositions(family: str, clip: str, mix: str) -> None:
-    for n, f in SIZES[::2]:
+    for n, f in SIZES[1::3]:
         if family in ("flipped", "little") and f > 1 and mix == "nnm":
             x = matrix(family, n, f, d=67)  # copies of one vector: ties between equals
         else:
@@ -65,7 +65,7 @@ def test_compiled_and_plain_torch_agree(
 ) -> None:
     for dtype, tolerance in TOLERANCE.items():
         for family in FAMILIES:
-            for n, f, d in [(3, 1, 1), (8, 2, 600), (11, 5, 259), (39, 9, 63)]:
+            for n, f, d in [(3, 1, 1), (8, 2, 300), (39, 9, 63)]:
                 if n <= case.most_n:
                     x = matrix(family, n, f, d, dtype)
                     outputs = []

@@ -1,0 +1,33 @@
+"""A model's parameters as one vector."""
+
+from collections.abc import Iterator
+
+from torch import Tensor, nn
+
+
+class FlatParameters:
+    """Where each parameter of a model lies in a vector of all of them, in the model's order."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.size = sum(p.numel() for p in self.parameters)
+
+    def views(self, rows: Tensor) -> Iterator[Tensor]:
+        """``rows`` (..., d) seen as the parameters: (..., *shape) each, sharing memory."""
+        start = 0
+        for parameter in self.parameters:
+            end = start + parameter.numel()
+            yield rows[..., start:end].unflatten(-1, parameter.shape or (1,))
+            start = end
+
+    def gather(self) -> Tensor:
+        """A copy of the parameters as one vector."""
+        vector = self.parameters[0].new_empty(self.size)
+        for parameter, view in zip(self.parameters, self.views(vector), strict=True):
+            view.copy_(parameter.detach().reshape(view.shape))
+        return vector
+
+    def attach(self, vector: Tensor) -> None:
+        """Make slices of ``vector`` (d,) the parameters' gradients, without copying."""
+        for parameter, view in zip(self.parameters, self.views(vector), strict=True):
+            parameter.grad = view.view(parameter.shape)

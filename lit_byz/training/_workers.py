@@ -1,0 +1,159 @@
+"""What the honest workers do in a step: gradients, local steps, momentum."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from lit_byz.data import WorkerBatches
+from lit_byz.training.gradients import WAYS, Task, choose, supports_joined
+
+
+@dataclass(frozen=True)
+class HonestWorkers:
+    """All honest workers of a simulation, and how they make what they send.
+
+    ``full_batch`` takes all points of a worker in every step. With ``local_steps`` L > 1 a worker
+    takes L steps of ``local_lr`` η from the server's θ and sends (θ − θ_i)/(η L), which for L = 1
+    is its gradient; a server learning rate of η L then averages models, as FedAvg does.
+    ``decay`` is the factor of an ℓ2 term that the workers add to each gradient.
+    """
+
+    task: Task
+    batches: WorkerBatches
+    seed: int
+    momentum: float
+    decay: float = 0.0
+    full_batch: bool = False
+    local_steps: int = 1
+    local_lr: float = 0.1
+
+    @property
+    def simple(self) -> bool:
+        """Whether a step is one gradient on one batch for each worker."""
+        return not self.full_batch and self.local_steps == 1
+
+    def choose(self, wanted: str) -> str:
+        """The way of computing gradients: as wanted, or measured."""
+        if not self.simple:
+            return "loop"
+        if wanted == "joined" and not supports_joined(self.task):
+            raise ValueError(
+                "train.gradients: joined takes models of Linear and Conv2d layers without batch "
+                "norm; use auto, loop or vmap"
+            )
+        if wanted != "auto":
+            return wanted
+        x, y = self._round(0)
+        return choose(self.task, x, y, self._buffers(0, *y.shape))
+
+    def update(self, rows: Tensor, step: int, way: str) -> Tensor:
+        """m_i ← β m_i + (1 − β) g_i in the rows (h, d); returns the losses (h,)."""
+        rows.mul_(self.momentum)
+        share = 1 - self.momentum
+        if self.local_steps > 1:
+            losses = self._update_locally(rows, step, share)
+        elif self.full_batch:
+            losses = self._update_fully(rows, step, share)
+        else:
+            x, y = self._round(step)
+            buffers = self._buffers(step, *y.shape)
+            losses = WAYS[way](self.task, rows, share, x, y, buffers)
+            self.task.layers.follow(buffers)
+        if self.decay > 0 and self.local_steps == 1:
+            rows.add_(self.task.flat.gather(), alpha=share * self.decay)
+        return losses
+
+    def flipped(self, step: int, classes: int) -> Tensor:
+        """The workers' mean gradient (d,) on labels l' = (classes − 1) − l."""
+        vector = self.task.flat.parameters[0].new_zeros(self.task.flat.size)
+        self.task.flat.attach(vector)
+        if self.simple and not self.task.layers.norms:
+            x, y = self._round(step)
+            buffers = {k: v.flatten(0, 1) for k, v in self._buffers(step, *y.shape).items()}
+            images = self.task.images(x.flatten(0, 1))
+            output = functional_call(self.task.model, buffers, (images,))
+            self.task.loss(output, classes - 1 - y.flatten()).backward()
+            return vector
+        for worker in range(self.batches.workers):
+            for share, x, y, buffers in self._portions(worker, step):
+                output = functional_call(self.task.model, buffers, (self.task.images(x),))
+                loss = self.task.loss(output, classes - 1 - y)
+                (share / self.batches.workers * loss).backward()
+        return vector
+
+    def _update_fully(self, rows: Tensor, step: int, share: float) -> Tensor:
+        losses = torch.zeros(len(rows), device=rows.device)
+        statistics = []
+        for worker, row in enumerate(rows):
+            self.task.flat.attach(row)
+            for portion, x, y, buffers in self._portions(worker, step):
+                output = functional_call(self.task.model, buffers, (self.task.images(x),))
+                loss = self.task.loss(output, y)
+                (share * portion * loss).backward()
+                losses[worker] += portion * loss.detach()
+            statistics.append(buffers)
+        stacked = {k: torch.stack([s[k] for s in statistics]) for k in self._statistics()}
+        self.task.layers.follow(stacked)
+        return losses
+
+    def _update_locally(self, rows: Tensor, step: int, share: float) -> Tensor:
+        names = [n for n, p in self.task.model.named_parameters() if p.requires_grad]
+        start = dict(zip(names, self.task.flat.parameters, strict=True))
+        losses = torch.zeros(len(rows), device=rows.device)
+        statistics = []
+        for worker, row in enumerate(rows):
+            own = {name: p.detach().clone().requires_grad_() for name, p in start.items()}
+            for local in range(self.local_steps):
+                x, y = self._round(step * self.local_steps + local)
+                stacked = self._buffers(step * self.local_steps + local, *y.shape)
+                buffers = {name: value[worker] for name, value in stacked.items()}
+                images = self.task.images(x[worker])
+                output = functional_call(self.task.model, {**own, **buffers}, (images,))
+                loss = self.task.loss(output, y[worker])
+                gradients = torch.autograd.grad(loss, list(own.values()))
+                with torch.no_grad():
+                    for parameter, gradient in zip(own.values(), gradients, strict=True):
+                        pull = gradient + self.decay * parameter
+                        parameter.sub_(pull, alpha=self.local_lr)
+                losses[worker] += loss.detach() / self.local_steps
+            statistics.append(buffers)
+            with torch.no_grad():
+                scale = share / (self.local_lr * self.local_steps)
+                for view, name in zip(self.task.flat.views(row), names, strict=True):
+                    view.add_((start[name] - own[name]).reshape(view.shape), alpha=scale)
+        self.task.layers.follow(
+            {k: torch.stack([s[k] for s in statistics]) for k in self._statistics()}
+        )
+        return losses
+
+    def _statistics(self) -> list[str]:
+        kinds = ("running_mean", "running_var")
+        return [f"{name}.{kind}" for name in self.task.layers.norms for kind in kinds]
+
+    def _portions(
+        self, worker: int, step: int
+    ) -> Iterator[tuple[float, Tensor, Tensor, dict[str, Tensor]]]:
+        """A worker's points of a step in pieces: their share, images, labels, own buffers."""
+        if not self.full_batch:
+            x, y = self._round(step * self.local_steps)
+            stacked = self._buffers(step * self.local_steps, *y.shape)
+            yield 1.0, x[worker], y[worker], {k: v[worker] for k, v in stacked.items()}
+            return
+        total = len(self.batches.parts[worker])
+        for images, labels in self.batches.worker(worker, step):
+            x, y = self._cast(images), labels
+            stacked = self._buffers(step, 1, len(y))
+            yield len(y) / total, x, y, {k: v[0] for k, v in stacked.items()}
+
+    def _round(self, step: int) -> tuple[Tensor, Tensor]:
+        x, y = self.batches.round(step)
+        return self._cast(x), y
+
+    def _cast(self, x: Tensor) -> Tensor:
+        return x.to(self.task.flat.parameters[0].dtype)
+
+    def _buffers(self, step: int, workers: int, batch: int) -> dict[str, Tensor]:
+        return self.task.layers.buffers(self.seed, step, workers, batch)

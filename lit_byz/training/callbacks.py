@@ -1,0 +1,178 @@
+"""What is recorded, evaluated and saved while a run goes on."""
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback
+
+from lit_byz.training.module import Observation, RobustDSGD
+
+
+def record(trainer: lightning.Trainer, metrics: dict[str, float], step: int) -> None:
+    """Hand finite metrics to every logger."""
+    finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
+    for logger in trainer.loggers:
+        logger.log_metrics(finite, step)
+
+
+class _StepLogger(Callback):
+    """Records something about every step's observation, once per step."""
+
+    def metrics(self, module: RobustDSGD, seen: Observation) -> dict[str, float]:
+        raise TypeError(f"{type(self).__name__} does not say what it records")
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        seen = pl_module.observed
+        if seen is not None and seen.step == pl_module.global_step - 1:
+            record(trainer, self.metrics(pl_module, seen), seen.step)
+
+
+class ThresholdLogger(_StepLogger):
+    """C_t, who was clipped, and the norms; an infinite threshold (no clipping) is not recorded."""
+
+    def metrics(self, module: RobustDSGD, seen: Observation) -> dict[str, float]:
+        return {
+            "arc/threshold": seen.threshold,
+            "server/clipped_honest": seen.clipped_honest,
+            "server/clipped_byzantine": seen.clipped_byzantine,
+            "server/output_norm": seen.output_norm,
+            "server/non_finite": seen.non_finite,
+            "honest/mean_norm": seen.mean_norm,
+            "honest/max_norm": seen.max_norm,
+            "train/loss": seen.loss,
+        }
+
+
+class AttackLogger(_StepLogger):
+    """The attack's factor and the damage ‖R − m̄‖ that it did."""
+
+    def metrics(self, module: RobustDSGD, seen: Observation) -> dict[str, float]:
+        metrics = {"attack/damage": seen.damage}
+        if seen.factor is not None:
+            metrics |= {"attack/factor": seen.factor, "attack/at_edge": float(seen.at_edge)}
+        return metrics
+
+
+class DissimilarityLogger(_StepLogger):
+    """Heterogeneity of what the honest workers send: G, B and the breakdown point 1/(2 + B²).
+
+    Fitted to the momentums seen so far, every ``every`` steps; with β = 0 these are gradients.
+    """
+
+    def __init__(self, every: int = 10) -> None:
+        self.every = every
+        self.pairs: list[tuple[float, float]] = []
+
+    def metrics(self, module: RobustDSGD, seen: Observation) -> dict[str, float]:
+        from lit_byz.robust import Basis, theory
+
+        if seen.step % self.every:
+            return {}
+        gram = Basis(module.honest).gram
+        mean = float(gram.mean())
+        self.pairs.append((mean, float(gram.diagonal().mean()) - mean))
+        squares, spreads = torch.tensor(self.pairs, dtype=torch.float64).T
+        found = theory.fit_dissimilarity(squares, spreads)
+        return {
+            "honest/G": found.G,
+            "honest/B": found.B,
+            "honest/breakdown_point": theory.breakdown_point(found.B),
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"pairs": torch.tensor(self.pairs, dtype=torch.float64)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.pairs = [(float(a), float(b)) for a, b in state_dict["pairs"].reshape(-1, 2)]
+
+
+class AccuracyTracker(Callback):
+    """Test accuracy every ``every`` steps and after the last, its maximum, and the step of that.
+
+    A step's accuracy is that of the parameters after it; steps are counted from 0 everywhere.
+    """
+
+    def __init__(self, every: int, test_batch_size: int = 1000) -> None:
+        self.every = every
+        self.test_batch_size = test_batch_size
+        self.accuracy = self.max_accuracy = 0.0
+        self.step_of_max = 0
+        self.seconds = 0.0
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        done = pl_module.global_step
+        last = done == pl_module.settings.steps or pl_module.diverged_at is not None
+        if done and (done % self.every == 0 or last):
+            self._evaluate(trainer, pl_module, done - 1)
+
+    def _evaluate(self, trainer: Any, module: RobustDSGD, step: int) -> None:
+        begin = time.perf_counter()
+        self.accuracy, loss = module.evaluate(self.test_batch_size)
+        self.seconds += time.perf_counter() - begin
+        if self.accuracy > self.max_accuracy:
+            self.max_accuracy, self.step_of_max = self.accuracy, step
+        record(trainer, {"test/accuracy": self.accuracy, "test/loss": loss}, step)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        if pl_module.global_step == pl_module.settings.steps or pl_module.diverged_at is not None:
+            best = {"test/max_accuracy": self.max_accuracy, "step_of_max": float(self.step_of_max)}
+            record(trainer, best, max(pl_module.global_step - 1, 0))
+
+    def state_dict(self) -> dict[str, Any]:
+        kept = ("accuracy", "max_accuracy", "step_of_max", "seconds")
+        return {name: getattr(self, name) for name in kept}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        vars(self).update(state_dict)
+
+
+class Throughput(Callback):
+    """Steps and honest examples per second, every ``every`` steps, evaluations left out."""
+
+    def __init__(self, every: int, tracker: AccuracyTracker) -> None:
+        self.every = every
+        self.tracker = tracker
+        self._since = (0, 0.0, 0.0)
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self._since = (pl_module.global_step, time.perf_counter(), self.tracker.seconds)
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        step, begin, evaluating = self._since
+        done = pl_module.global_step
+        if done % self.every and done != pl_module.settings.steps:
+            return
+        seconds = time.perf_counter() - begin - (self.tracker.seconds - evaluating)
+        if done > step and seconds > 0:
+            rate = (done - step) / seconds
+            batches = pl_module.batches
+            examples = rate * batches.workers * batches.batch_size
+            speeds = {"speed/steps_per_second": rate, "speed/examples_per_second": examples}
+            record(trainer, speeds, done - 1)
+        self._since = (done, time.perf_counter(), self.tracker.seconds)
+
+
+class RoundCheckpoint(Callback):
+    """Saves the whole run every ``every`` steps (0: never by itself), one file, atomically."""
+
+    def __init__(self, path: Path, every: int) -> None:
+        self.path = path
+        self.every = every
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        done = pl_module.global_step
+        if self.every and done % self.every == 0 and done < pl_module.settings.steps:
+            self.save(trainer)
+
+    def save(self, trainer: lightning.Trainer) -> None:
+        """Write the checkpoint, then let the loggers write what happened before it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self.path.with_suffix(".part")
+        trainer.save_checkpoint(unfinished)
+        unfinished.replace(self.path)
+        for logger in trainer.loggers:
+            logger.save()

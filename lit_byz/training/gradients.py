@@ -1,0 +1,256 @@
+"""Per-worker gradients of all honest workers, computed in the way that is fastest here.
+
+All ways give the same numbers up to rounding. Which is fastest depends on the model and on the
+machine, so it is measured once for both and remembered.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+
+from lit_byz._cache import cache_folder
+from lit_byz.training._flat import FlatParameters
+from lit_byz.training._stochastic import BatchNorm, WorkerLayers
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+# One pass of the loop that takes this long keeps the machine busy by itself: nothing to gain.
+LONG_ENOUGH = 1.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is differentiated: a model, its loss, and the layers that differ between workers."""
+
+    model: nn.Module
+    loss: Loss
+    flat: FlatParameters
+    layers: WorkerLayers
+
+    def images(self, x: Tensor) -> Tensor:
+        """Images (N, C, H, W) in the layout that convolutions on a CPU prefer."""
+        return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+
+
+# A way adds (1 − β) g_i to row i of the momentums, already scaled by β, and returns the losses.
+Way = Callable[[Task, Tensor, float, Tensor, Tensor, dict[str, Tensor]], Tensor]
+
+
+def loop(
+    task: Task, rows: Tensor, share: float, x: Tensor, y: Tensor, buffers: dict[str, Tensor]
+) -> Tensor:
+    """One worker after the other; autograd adds straight into the rows."""
+    losses = []
+    for worker in range(len(x)):
+        task.flat.attach(rows[worker])
+        own = {name: value[worker] for name, value in buffers.items()}
+        output = functional_call(task.model, own, (task.images(x[worker]),))
+        loss = task.loss(output, y[worker])
+        (share * loss).backward()
+        losses.append(loss.detach())
+    return torch.stack(losses)
+
+
+def batched(
+    task: Task, rows: Tensor, share: float, x: Tensor, y: Tensor, buffers: dict[str, Tensor]
+) -> Tensor:
+    """All workers at once through ``torch.func.vmap``."""
+    names = [name for name, p in task.model.named_parameters() if p.requires_grad]
+    parameters = dict(zip(names, task.flat.parameters, strict=True))
+
+    def one(p: Any, own: Any, images: Tensor, labels: Tensor) -> tuple[Tensor, Any]:
+        output = functional_call(task.model, (p, own), (images,))
+        loss = task.loss(output, labels)
+        return loss, (loss, own)
+
+    detached = {name: p.detach() for name, p in parameters.items()}
+    ways = vmap(grad(one, has_aux=True), in_dims=(None, 0, 0, 0), randomness="different")
+    gradients, (losses, after) = ways(detached, buffers, x, y)
+    for view, name in zip(task.flat.views(rows), names, strict=True):
+        view.add_(gradients[name].reshape(view.shape), alpha=share)
+    for name, value in after.items():
+        buffers[name].copy_(value)
+    return losses.detach()
+
+
+def joined(
+    task: Task, rows: Tensor, share: float, x: Tensor, y: Tensor, buffers: dict[str, Tensor]
+) -> Tensor:
+    """One forward and backward over all examples, and per worker only the weights' gradients.
+
+    Gradients with respect to activations do not mix examples, so one pass serves all workers; a
+    layer's weight gradient then comes from a worker's part of its inputs and output gradients.
+    """
+    workers = len(x)
+    flat_buffers = {name: value.flatten(0, 1) for name, value in buffers.items()}
+    with _frozen(task.model), _probes(task.model) as probes:
+        output = functional_call(task.model, flat_buffers, (task.images(x.flatten(0, 1)),))
+        losses = torch.stack(
+            [task.loss(*part) for part in zip(output.chunk(workers), y, strict=True)]
+        )
+        layers = list(probes)
+        deltas = torch.autograd.grad(losses.sum(), [probes[layer][1] for layer in layers])
+    slots = dict(zip(map(id, task.flat.parameters), task.flat.views(rows), strict=True))
+    with torch.no_grad():
+        for layer, delta in zip(layers, deltas, strict=True):
+            if isinstance(layer, nn.Linear):
+                _linear(layer, probes[layer][0], delta, workers, share, slots)
+            elif isinstance(layer, nn.Conv2d):
+                _convolution(layer, probes[layer][0], delta, workers, share, slots)
+    return losses.detach()
+
+
+@contextmanager
+def _frozen(model: nn.Module) -> Iterator[None]:
+    """Parameters that autograd leaves alone."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    for parameter in trained:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in trained:
+            parameter.requires_grad_(True)
+
+
+@contextmanager
+def _probes(model: nn.Module) -> Iterator[dict[nn.Module, tuple[Tensor, Tensor]]]:
+    """Each layer's input and output, kept as the model runs."""
+    kept: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+
+    def keep(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        if layer in kept:
+            raise ValueError(f"{layer} runs twice: its gradients cannot be told apart")
+        if not output.requires_grad:
+            output = output.detach().requires_grad_()
+        kept[layer] = (inputs[0].detach(), output)
+        return output
+
+    layers = [module for module in model.modules() if isinstance(module, nn.Linear | nn.Conv2d)]
+    hooks = [layer.register_forward_hook(keep) for layer in layers]
+    try:
+        yield kept
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _linear(
+    layer: nn.Linear,
+    inputs: Tensor,
+    delta: Tensor,
+    workers: int,
+    share: float,
+    slots: dict[int, Tensor],
+) -> None:
+    inputs = inputs.reshape(workers, -1, layer.in_features)
+    delta = delta.reshape(workers, -1, layer.out_features)
+    if id(layer.weight) in slots:
+        slots[id(layer.weight)].baddbmm_(delta.mT, inputs, alpha=share)
+    if layer.bias is not None and id(layer.bias) in slots:
+        slots[id(layer.bias)].add_(delta.sum(1), alpha=share)
+
+
+def _convolution(
+    layer: nn.Conv2d,
+    inputs: Tensor,
+    delta: Tensor,
+    workers: int,
+    share: float,
+    slots: dict[int, Tensor],
+) -> None:
+    if id(layer.weight) in slots:
+        geometry = (layer.stride, layer.padding, layer.dilation, False, [0, 0], layer.groups)
+        parts = zip(inputs.chunk(workers), delta.chunk(workers), strict=True)
+        for slot, (x, d) in zip(slots[id(layer.weight)], parts, strict=True):
+            _, weight, _ = torch.ops.aten.convolution_backward(
+                d, x, layer.weight, None, *geometry, [False, True, False]
+            )
+            slot.add_(weight, alpha=share)
+    if layer.bias is not None and id(layer.bias) in slots:
+        sums = delta.unflatten(0, (workers, -1)).sum((1, 3, 4))
+        slots[id(layer.bias)].add_(sums, alpha=share)
+
+
+WAYS: dict[str, Way] = {"loop": loop, "joined": joined, "vmap": batched}
+
+
+def supports_joined(task: Task) -> bool:
+    """Whether every trained parameter sits in a layer that ``joined`` knows how to split."""
+    known = {
+        id(p)
+        for module in task.model.modules()
+        if isinstance(module, nn.Linear | nn.Conv2d)
+        and not (isinstance(module, nn.Conv2d) and module.padding_mode != "zeros")
+        and not isinstance(getattr(module, "padding", 0), str)
+        for p in module.parameters(recurse=False)
+    }
+    batch_norm = any(isinstance(module, BatchNorm) for module in task.model.modules())
+    return not batch_norm and all(id(p) in known for p in task.flat.parameters)
+
+
+def choose(task: Task, x: Tensor, y: Tensor, buffers: dict[str, Tensor]) -> str:
+    """The fastest way for this model, these batches and this machine; measured once, then known."""
+    key = _key(task, x)
+    memory = cache_folder("gradients") / f"{key}.json"
+    try:
+        known = str(json.loads(memory.read_text())["way"])
+        if known in WAYS:
+            return known
+    except (OSError, ValueError, KeyError):
+        pass
+    rows = torch.zeros(len(x), task.flat.size, dtype=x.dtype, device=x.device)
+    best, shortest, seconds = "loop", float("inf"), {}
+    for name in ("loop", "joined", "vmap"):
+        if name == "joined" and not supports_joined(task):
+            continue
+        if shortest > LONG_ENOUGH and name != "loop":
+            break
+        try:
+            taken = _seconds(WAYS[name], task, rows, x, y, buffers)
+        except (RuntimeError, ValueError):
+            continue  # a model that this way cannot differentiate
+        seconds[name] = taken
+        if taken < shortest:
+            best, shortest = name, taken
+    new = memory.with_suffix(f".{os.getpid()}")
+    new.write_text(json.dumps({"way": best, "seconds": seconds}))
+    new.replace(memory)
+    return best
+
+
+def _seconds(way: Way, task: Task, rows: Tensor, x: Tensor, y: Tensor, buffers: Any) -> float:
+    """The shorter of two passes, after one that warms up; a slow first pass says enough."""
+    times = []
+    for _ in range(3):
+        copies = {name: value.clone() for name, value in buffers.items()}
+        begin = time.perf_counter()
+        way(task, rows, 1.0, x, y, copies)
+        if x.is_cuda:
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+        if times[0] > LONG_ENOUGH:
+            break
+    return min(times[1:], default=times[0])
+
+
+def _key(task: Task, x: Tensor) -> str:
+    described = (
+        str(task.model),
+        tuple(x.shape),
+        str(x.dtype),
+        str(x.device),
+        torch.get_num_threads(),
+        torch.__version__,
+        os.cpu_count(),
+    )
+    return hashlib.sha256(repr(described).encode()).hexdigest()[:20]

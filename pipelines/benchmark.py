@@ -1,0 +1,37 @@
+"""Measure speed against ByzFL and against plain torch, as ratios on the same data.
+
+python pipelines/benchmark.py robust [--quick] [--out DIR] [--only cwtm gm figure]
+"""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from lit_byz.errors import BadRequest
+from lit_byz.experiment.cli import Parser, guarded
+from lit_byz.registry import nearest
+
+# A module has DESCRIPTION, options(parser) and run(parsed); it is imported when it is asked for.
+BENCHMARKS = {"robust": "lit_byz.benchmark.robust"}
+
+
+def run(arguments: Sequence[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(__doc__)
+        return 0
+    name, *rest = arguments
+    if name not in BENCHMARKS:
+        raise BadRequest(f"unknown benchmark '{name}': {nearest(name, BENCHMARKS)}")
+    benchmark = importlib.import_module(BENCHMARKS[name])
+    parser = Parser(benchmark.DESCRIPTION)
+    parser.prog += f" {name}"
+    benchmark.options(parser)
+    return int(benchmark.run(parser.parse_args(rest)))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return guarded(run, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
