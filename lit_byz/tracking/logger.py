@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
@@ -42,6 +43,19 @@ class History:
     def load(self, pairs: Mapping[str, list[tuple[int, float]]]) -> None:
         self.steps = {name: [int(step) for step, _ in points] for name, points in pairs.items()}
         self.values = {name: [float(v) for _, v in points] for name, points in pairs.items()}
+
+
+class KeepHistory(Callback):
+    """Puts a tracker's history into checkpoints, so that a resumed run has all of it."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+
+    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        checkpoint["history"] = self.history.pairs()
+
+    def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        self.history.load(checkpoint["history"])
 
 
 class Tracker(Logger):

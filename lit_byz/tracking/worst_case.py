@@ -8,7 +8,7 @@ from typing import Any
 from lightning.pytorch.callbacks import Callback
 
 from lit_byz.tracking.logger import Tracker
-from lit_byz.tracking.store import PARENT, Store
+from lit_byz.tracking.store import Store
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,3 @@ def write_worst_case(store: Store, run_id: str, results: list[tuple[int, str, fl
     store.client.log_metric(run_id, "worst_case/max_accuracy", found.mean)
     store.client.log_metric(run_id, "worst_case/max_accuracy_std", found.std)
     store.client.log_metric(run_id, "worst_case/runs", len(results))
-
-
-__all__ = ["PARENT", "WorstCase", "WorstCaseAccuracy", "cell_results", "worst_case"]

@@ -1,0 +1,63 @@
+"""A run's progress on a terminal."""
+
+import math
+from typing import Any
+
+from lightning.pytorch.callbacks import Callback
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from lit_byz.training import AccuracyTracker
+
+# Without a terminal, one line for each of so many parts of the run.
+PARTS = 10
+
+
+class RunProgress(Callback):
+    """A bar with accuracy, C_t and time left; plain lines where there is no terminal."""
+
+    def __init__(self, accuracy: AccuracyTracker, title: str) -> None:
+        self.accuracy = accuracy
+        self.title = title
+        self.console = Console(stderr=True)
+        self.bar: Progress | None = None
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self.console.print(self.title, highlight=False)
+        if not self.console.is_terminal:
+            return
+        self.bar = Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            TimeRemainingColumn(),
+            console=self.console,
+        )
+        self.bar.start()
+        total = pl_module.settings.steps
+        self.task = self.bar.add_task("", total=total, completed=pl_module.global_step)
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        done, total = pl_module.global_step, pl_module.settings.steps
+        if self.bar is not None:
+            self.bar.update(self.task, completed=done, description=self._state(pl_module))
+        elif done * PARTS // total > (done - 1) * PARTS // total:
+            self.console.print(f"step {done}/{total}  {self._state(pl_module)}", highlight=False)
+
+    def _state(self, module: Any) -> str:
+        seen = module.observed
+        text = f"accuracy {self.accuracy.accuracy:.3f} (max {self.accuracy.max_accuracy:.3f})"
+        if seen is not None and math.isfinite(seen.threshold):
+            text += f"  C {seen.threshold:.3g}"
+        return text
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self._stop()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None

@@ -1,0 +1,212 @@
+"""A run's entry in the store: new, taken up again, or finished before."""
+
+import json
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from lit_byz.errors import BadRequest
+from lit_byz.experiment.config import to_plain
+from lit_byz.tracking import Store, Tracker, open_store
+from lit_byz.tracking.store import FOLDER, IDENTITY, KIND, PARENT
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+
+    from lit_byz.training import RobustDSGD
+
+PACKAGES = ("lit_byz", "torch", "torchvision", "lightning", "mlflow", "numpy", "omegaconf")
+
+
+@dataclass(frozen=True)
+class TrackedRun:
+    """Where one run is recorded; without tracking, only its checkpoint has a place."""
+
+    store: Store | None
+    run_id: str | None
+    identity: str
+    tracker: Tracker
+    checkpoint: Path
+    resuming: bool
+    finished: bool
+
+    def describe(self, config: DictConfig, module: "RobustDSGD") -> None:
+        """Record what the run is made of: once, when it is new."""
+        if self.store is None or self.run_id is None or self.resuming:
+            return
+        self.tracker.log_hyperparams(to_plain(config))
+        with TemporaryDirectory() as folder:
+            settings = Path(folder) / "config.yaml"
+            settings.write_text(OmegaConf.to_yaml(config))
+            self.tracker.save_file(settings)
+            self._describe_data(config, module, Path(folder))
+        if any("BatchNorm" in type(layer).__name__ for layer in module.modules()):
+            self.tag("lit_byz.batch_norm", "own batch per worker; running: mean of honest workers")
+
+    def _describe_data(self, config: DictConfig, module: "RobustDSGD", folder: Path) -> None:
+        from mlflow.entities import Dataset, DatasetInput
+
+        from lit_byz.data import label_counts
+        from lit_byz.data.figure import save_label_figure
+
+        batches = module.batches
+        labels = batches.images.train_labels
+        counts = label_counts(batches.parts, labels, module.classes)
+        path = folder / "partition.png"
+        save_label_figure(counts, f"{config.dataset.name}, {config.partition.name}", path)
+        self.tracker.save_file(path, "figures")
+        profile = {"train": batches.images.train_size, "test": batches.images.test_size}
+        dataset = Dataset(
+            name=config.dataset.name,
+            digest=_digest(to_plain(config)["dataset"]),
+            source_type="lit_byz",
+            source=json.dumps({"dataset": to_plain(config)["dataset"]}),
+            profile=json.dumps({**profile, "partition": to_plain(config)["partition"]}),
+        )
+        assert self.store is not None
+        assert self.run_id is not None
+        self.store.client.log_inputs(self.run_id, [DatasetInput(dataset, [])])
+
+    def tag(self, key: str, value: str) -> None:
+        if self.store is not None and self.run_id is not None:
+            self.store.client.set_tag(self.run_id, key, value)
+
+    def close(self, status: str) -> None:
+        """Write what waits, then say how the run ended; a finished one needs no checkpoint."""
+        self.tracker.save()
+        if self.store is not None and self.run_id is not None:
+            self.store.client.set_terminated(self.run_id, status)
+        if status == "FINISHED":
+            self.checkpoint.unlink(missing_ok=True)
+            if self.checkpoint.parent.exists() and not any(self.checkpoint.parent.iterdir()):
+                self.checkpoint.parent.rmdir()
+
+    def fail(self, error: BaseException) -> None:
+        """Record that the run ended by an error; nothing here may hide that error."""
+        try:
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            self.tag("lit_byz.error", text[:5000])
+            interrupted = isinstance(error, KeyboardInterrupt | SystemExit)
+            self.close("KILLED" if interrupted else "FAILED")
+        except Exception as second:  # the store itself may be what failed
+            warnings.warn(f"the failure could not be recorded: {second}", stacklevel=2)
+
+
+def open_run(config: DictConfig, identity: str, parent_run_id: str | None = None) -> TrackedRun:
+    """The entry for a config's run.
+
+    With ``resume=auto`` a finished run of the same identity is given back as it is, and an
+    unfinished one with a checkpoint is gone on with. ``resume=<file>`` goes on from that file.
+    """
+    given = None
+    if config.resume not in (None, "auto"):
+        given = Path(config.resume)
+        if not given.is_file():
+            raise BadRequest(f"resume = {config.resume}: there is no such file; or say resume=auto")
+    if not config.tracking.enabled:
+        checkpoint = given or FOLDER / "checkpoints" / identity[:20] / "last.ckpt"
+        resuming = config.resume is not None and checkpoint.exists()
+        return TrackedRun(None, None, identity, Tracker(), checkpoint, resuming, False)
+    store = open_store(config.tracking.uri)
+    experiment = store.experiment(config.tracking.experiment)
+    if config.resume is not None:
+        for run in store.find(experiment, identity):
+            entry = _known_run(store, run, identity, given)
+            if entry is not None:
+                return entry
+    run_id = _create(store, experiment, config, identity, parent_run_id)
+    path = _checkpoint_of(store, run_id)
+    if given is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(given.read_bytes())
+    tracker = Tracker(store, run_id)
+    return TrackedRun(store, run_id, identity, tracker, path, given is not None, False)
+
+
+def _known_run(store: Store, run: "Run", identity: str, given: Path | None) -> TrackedRun | None:
+    run_id, status = run.info.run_id, run.info.status
+    checkpoint = _checkpoint_of(store, run_id)
+    tracker = Tracker(store, run_id)
+    if status == "FINISHED" and given is None:
+        return TrackedRun(store, run_id, identity, tracker, checkpoint, False, True)
+    if not checkpoint.exists() or (given is not None and not checkpoint.samefile(given)):
+        return None
+    store.client.update_run(run_id, status="RUNNING")
+    return TrackedRun(store, run_id, identity, tracker, checkpoint, True, False)
+
+
+def _checkpoint_of(store: Store, run_id: str) -> Path:
+    return store.folder / "checkpoints" / run_id / "last.ckpt"
+
+
+def _create(
+    store: Store, experiment: str, config: DictConfig, identity: str, parent: str | None
+) -> str:
+    tags = {
+        IDENTITY: identity,
+        KIND: "run",
+        "mlflow.source.name": Path(sys.argv[0]).name,
+        "mlflow.source.type": "LOCAL",
+        "lit_byz.versions": json.dumps({name: _version(name) for name in PACKAGES}),
+    }
+    commit = git_commit()
+    if commit is not None:
+        tags["mlflow.source.git.commit"] = commit
+    if parent is not None:
+        tags[PARENT] = parent
+    now = int(time.time() * 1000)
+    created = store.client.create_run(experiment, start_time=now, tags=tags, run_name=label(config))
+    return str(created.info.run_id)
+
+
+def label(config: DictConfig) -> str:
+    """A run in a few words."""
+    clip = config.clip.name
+    if clip == "static":
+        clip = f"static {config.clip.C:g}"
+    parts: list[Any] = [config.dataset.name, config.partition.name]
+    for key in ("alpha", "gamma"):
+        if key in config.partition:
+            parts[-1] = f"{parts[-1]} {config.partition[key]:g}"
+    rule = (
+        config.rule.name if config.mix.name == "none" else f"{config.rule.name}∘{config.mix.name}"
+    )
+    parts += [f"f={config.workers.f}", rule, f"clip {clip}", config.attack.name]
+    return ", ".join([*parts, f"seed {config.seed}"])
+
+
+def git_commit() -> str | None:
+    """The commit of the source that runs, if it is a checkout; a + marks uncommitted changes."""
+    here = Path(__file__).parent
+
+    def ask(*words: str) -> str | None:
+        command = ["git", "-C", str(here), *words]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    commit = ask("rev-parse", "HEAD")
+    return f"{commit}+" if commit and ask("status", "--porcelain", "-uno") else commit
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _digest(value: Any) -> str:
+    import hashlib
+
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:10]
