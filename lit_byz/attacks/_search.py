@@ -17,6 +17,11 @@ Damage = Callable[[torch.Tensor, bool], torch.Tensor]
 # The smallest factor that does this share of the greatest damage is taken: where the damage only
 # creeps towards a limit, the factor must not run away with it.
 ENOUGH = 0.999
+# Damages that differ by less than this share are level: a plateau is one peak, not many.
+LEVEL = 1e-5
+# How many peaks a search follows, and how many of them it looks at exactly in the end.
+PEAKS = 4
+FINALISTS = 3
 
 
 @dataclass(frozen=True)
@@ -41,25 +46,56 @@ def spaced(low: float, high: float, points: int) -> torch.Tensor:
     return factors
 
 
+class _Map:
+    """The factors looked at so far, in order, and their estimated damages."""
+
+    def __init__(self, damage: Damage, low: float, high: float) -> None:
+        self._damage, self._low, self._high = damage, low, high
+        self.factors = self.damages = torch.empty(0, dtype=torch.float64)
+
+    def look(self, factors: torch.Tensor) -> torch.Tensor:
+        """The estimated damages of more factors."""
+        found = self._damage(factors, True)
+        self.factors, order = torch.cat([self.factors, factors]).sort(stable=True)
+        self.damages = torch.cat([self.damages, found])[order]
+        return found
+
+    def peaks(self, most: int) -> torch.Tensor:
+        """Where the damage is higher than on the left and no lower than on the right."""
+        level = LEVEL * self.damages.max()
+        edge = torch.tensor([-math.inf], dtype=torch.float64)
+        left = torch.cat([edge, self.damages[:-1]])
+        right = torch.cat([self.damages[1:], edge])
+        peaks = ((self.damages > left + level) & (self.damages >= right - level)).nonzero()[:, 0]
+        return peaks[self.damages[peaks].topk(min(most, len(peaks))).indices]
+
+    def settle(self) -> Found:
+        """The best of the finalists, looked at exactly."""
+        candidates = [self.peaks(FINALISTS), self.damages.argmax().unsqueeze(0)]
+        creeping = (self.damages >= ENOUGH * self.damages.max()).nonzero()[:1, 0]
+        finalists = self.factors[torch.cat([*candidates, creeping]).unique()].unique()
+        damages = self._damage(finalists, False)
+        place = int((damages >= ENOUGH * damages.max()).nonzero()[0])
+        factor = float(finalists[place])
+        # No attack at all, 0, is an end of the range but not an edge to look behind.
+        at_edge = factor >= self._high or factor <= self._low != 0
+        return Found(factor, float(damages[place]), at_edge)
+
+
 def grid_search(damage: Damage, low: float, high: float, points: int) -> Found:
-    """A grid over [low, high], refined twice around its best points, then settled exactly."""
-    factors = spaced(low, high, points)
-    damages = damage(factors, True)
+    """A grid over [low, high], refined twice around its highest peaks, then settled exactly."""
+    seen = _Map(damage, low, high)
+    seen.look(spaced(low, high, points))
     for _ in range(2):
-        peaks = damages.topk(min(3, len(factors))).indices
-        finer = torch.cat([_between(factors, int(peak)) for peak in peaks]).unique()
-        finer = finer[~torch.isin(finer, factors)]
+        finer = torch.cat([_around(seen.factors, int(peak)) for peak in seen.peaks(PEAKS)]).unique()
+        finer = finer[~torch.isin(finer, seen.factors)]
         if len(finer) == 0:
             break
-        factors, order = torch.cat([factors, finer]).sort()
-        damages = torch.cat([damages, damage(finer, True)])[order]
-    finalists = factors[damages.topk(min(4, len(factors))).indices]
-    creeping = factors[damages >= ENOUGH * damages.max()][:1]
-    finalists = torch.cat([finalists, creeping]).unique()
-    return _settle(finalists, damage(finalists, False), low, high)
+        seen.look(finer)
+    return seen.settle()
 
 
-def _between(factors: torch.Tensor, peak: int) -> torch.Tensor:
+def _around(factors: torch.Tensor, peak: int) -> torch.Tensor:
     """Four factors on either side of a peak, up to its neighbours."""
     low = float(factors[max(peak - 1, 0)])
     high = float(factors[min(peak + 1, len(factors) - 1)])
@@ -68,33 +104,30 @@ def _between(factors: torch.Tensor, peak: int) -> torch.Tensor:
     return torch.cat([left, torch.linspace(at, high, 6, dtype=torch.float64)[1:-1]])
 
 
-def line_search(damage: Damage, evaluations: int, starts: int) -> Found:
+def line_search(damage: Damage, low: float, high: float, evaluations: int, starts: int) -> Found:
     """Line searches, side by side: steps are doubled while they improve, then contracted by 0.8.
 
     One starts at 0 with step 1, as the published attack does. Alone it ends at the first tooth, or
-    short of it: the others start at ``starts`` places between 1/8 and 1024, by equal ratios. Each
-    looks at both sides in every one of its ``evaluations`` rounds.
+    short of it: the others start at the highest peaks among ``starts`` factors in [low, high], half
+    as far apart. Each looks at both sides in every one of its ``evaluations`` rounds.
     """
-    best = torch.cat([torch.zeros(1), torch.logspace(-3, 10, starts, base=2.0)]).double()
-    step = best * (2.0 ** (13 / starts) - 1)
-    step[0] = 1.0
-    found = damage(best, True)
+    seen = _Map(damage, low, high)
+    seen.look(spaced(low, high, starts))
+    peaks = seen.peaks(PEAKS)
+    gap = seen.factors[(peaks + 1).clamp(max=starts - 1)] - seen.factors[(peaks - 1).clamp(min=0)]
+    heights = seen.damages[peaks]
+    origin = torch.zeros(1, dtype=torch.float64).clamp(low, high)
+    best = torch.cat([origin, seen.factors[peaks]])
+    step = torch.cat([torch.ones(1, dtype=torch.float64), gap / 4])
+    found = torch.cat([seen.look(origin), heights])
     growing = torch.ones(len(best), dtype=torch.bool)
     for _ in range(evaluations):
-        sides = torch.stack([(best - step).clamp(min=0), best + step])
-        both = damage(sides.reshape(-1), True).reshape(2, -1)
+        sides = torch.stack([best - step, best + step]).clamp(low, high)
+        both = seen.look(sides.reshape(-1)).reshape(2, -1)
         most, side = both.max(dim=0)
         better = most > found
         best = torch.where(better, sides.gather(0, side.unsqueeze(0))[0], best)
         found = torch.where(better, most, found)
         growing &= better & (side == 1)
         step = torch.where(growing, step * 2, step * 0.8)
-    finalists = best[found.topk(min(4, len(best))).indices].unique()
-    return _settle(finalists, damage(finalists, False), 0.0, math.inf)
-
-
-def _settle(factors: torch.Tensor, damages: torch.Tensor, low: float, high: float) -> Found:
-    most = float(damages.max())
-    place = int((damages >= ENOUGH * most).nonzero()[0])
-    factor = float(factors[place])
-    return Found(factor, float(damages[place]), factor >= high or (factor <= low < 0))
+    return seen.settle()

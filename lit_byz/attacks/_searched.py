@@ -7,7 +7,7 @@ import torch
 from lit_byz._checks import check_integer, check_number
 from lit_byz.attacks._base import Attack, Move, Scene, State, assumed_server
 from lit_byz.attacks._search import Found, grid_search, line_search
-from lit_byz.robust import Basis, GeometricRule
+from lit_byz.robust import CLIPS, RULES, Basis, GeometricRule
 
 # Where a factor costs microseconds, because the rule never looks at coordinates, this many times
 # as many are looked at.
@@ -54,6 +54,9 @@ class SearchedAttack(Attack):
             raise ValueError(
                 f"{type(self).__name__}: high must be above low={self.low}, got {self.high}"
             )
+        for known, assumed in ((RULES, self.assumed_rule), (CLIPS, self.assumed_clip)):
+            if assumed is not None:
+                _ = known[assumed]  # an unknown name is an error now, not at the first step
         check_integer(self, "points", self.points, 3)
         check_integer(self, "evaluations", self.evaluations, 3)
 
@@ -94,6 +97,7 @@ class SearchedAttack(Attack):
 
         cheap = isinstance(server.rule, GeometricRule) and not server.bound_output
         more = GENEROSITY if cheap else 1
+        low, high = float(self.low), float(self.high)
         if self.search == "line":
-            return line_search(damage, self.evaluations, 13 * more)
-        return grid_search(damage, float(self.low), float(self.high), self.points * more)
+            return line_search(damage, low, high, self.evaluations, self.points * more // 2)
+        return grid_search(damage, low, high, self.points * more)

@@ -145,7 +145,9 @@ def unpack(archive: Path, folder: Path) -> None:
 def _download(address: str, folder: Path, advance: Advance) -> None:
     name = Path(urllib.parse.urlsplit(address).path).name
     request = urllib.request.Request(address, headers={"User-Agent": "lit_byz"})
-    with urllib.request.urlopen(request, timeout=CONNECT_SECONDS) as answer:
+    # A fresh opener, because the usual one keeps the proxy settings of the first call for ever.
+    opener = urllib.request.build_opener()
+    with opener.open(request, timeout=CONNECT_SECONDS) as answer:
         length = answer.headers.get("Content-Length")
         total = int(length) if length else None
         with (folder / name).open("wb") as file:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: finish the step, save, stop."""
+"""Stopping early: by a signal, or because the result is known to be good enough."""
 
 import contextlib
 import signal
@@ -9,7 +9,7 @@ from typing import Any
 
 from lightning.pytorch.callbacks import Callback
 
-from lit_byz.training import RoundCheckpoint
+from lit_byz.training import AccuracyTracker, RoundCheckpoint
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -20,6 +20,7 @@ class StopOnSignal(Callback):
     def __init__(self, checkpoint: RoundCheckpoint) -> None:
         self.checkpoint = checkpoint
         self.requested: int | None = None
+        self.impatient = False
         self.started_at = 0
 
     @contextlib.contextmanager
@@ -29,23 +30,56 @@ class StopOnSignal(Callback):
             yield
             return
         before = {number: signal.getsignal(number) for number in SIGNALS}
-        for number in SIGNALS:
-            signal.signal(number, self._note)
+        self._install()
         try:
             yield
+        except SystemExit as error:
+            # Lightning exits with codes of its own, after SIGTERM with that of success.
+            if self.requested is None:
+                raise
+            if self.impatient:
+                raise KeyboardInterrupt from error
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def _install(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                signal.signal(number, self._note)
+
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.requested is not None:
+            self.impatient = True
             raise KeyboardInterrupt
         self.requested = number
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self.started_at = pl_module.global_step
+        # Lightning has put its own handler of SIGTERM in place, which ends a run without a save.
+        self._install()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
         if self.requested is not None and pl_module.global_step < pl_module.settings.steps:
+            self.checkpoint.save(trainer)
+            trainer.should_stop = True
+
+
+class StopAbove(Callback):
+    """Ends a run, with a checkpoint, once its maximal accuracy has reached a bound."""
+
+    def __init__(
+        self, bound: float | None, accuracy: AccuracyTracker, checkpoint: RoundCheckpoint
+    ) -> None:
+        self.bound = bound
+        self.accuracy = accuracy
+        self.checkpoint = checkpoint
+        self.reached = False
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        if self.bound is None or pl_module.global_step >= pl_module.settings.steps:
+            return
+        if self.accuracy.max_accuracy >= self.bound:
+            self.reached = True
             self.checkpoint.save(trainer)
             trainer.should_stop = True

@@ -1,16 +1,19 @@
 """A run's entry in the store: new, taken up again, or finished before."""
 
+import contextlib
 import json
 import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
 from lit_byz.errors import BadRequest
@@ -131,6 +134,22 @@ def open_run(config: DictConfig, identity: str, parent_run_id: str | None = None
     return TrackedRun(store, run_id, identity, tracker, path, given is not None, False)
 
 
+@contextlib.contextmanager
+def claimed(config: DictConfig, identity: str) -> Iterator[None]:
+    """Hold a run of ``resume=auto`` for this process alone; wait while another one computes it.
+
+    The claim is a lock on a file beside the store, so it ends with the process that holds it. On
+    several machines it needs a folder that they share.
+    """
+    if config.resume != "auto" or not config.tracking.enabled:
+        yield
+        return
+    folder = open_store(config.tracking.uri).folder / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / f"{identity[:32]}.lock"):
+        yield
+
+
 def _known_run(store: Store, run: "Run", identity: str, given: Path | None) -> TrackedRun | None:
     run_id, status = run.info.run_id, run.info.status
     checkpoint = _checkpoint_of(store, run_id)
@@ -138,6 +157,9 @@ def _known_run(store: Store, run: "Run", identity: str, given: Path | None) -> T
     if status == "FINISHED" and given is None:
         return TrackedRun(store, run_id, identity, tracker, checkpoint, False, True)
     if not checkpoint.exists() or (given is not None and not checkpoint.samefile(given)):
+        if status == "RUNNING" and given is None:
+            # We hold the claim, so nobody runs it: its process was killed before it could save.
+            store.client.set_terminated(run_id, "KILLED")
         return None
     store.client.update_run(run_id, status="RUNNING")
     return TrackedRun(store, run_id, identity, tracker, checkpoint, True, False)

@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 from lit_byz.errors import BadRequest
 from lit_byz.experiment.config import build, build_model, compose, identity, to_plain
-from lit_byz.experiment.record import TrackedRun, label, open_run
+from lit_byz.experiment.record import TrackedRun, claimed, label, open_run
 from lit_byz.registry import Registry
 
 if TYPE_CHECKING:
@@ -27,10 +27,12 @@ Points = list[tuple[int, float]]
 
 @dataclass(frozen=True)
 class TrainResult:
-    """What a run came to. ``status`` is finished, diverged or interrupted.
+    """What a run came to. ``status`` is finished, diverged, interrupted or bounded.
 
-    ``history`` maps each metric's name to its (step, value) pairs. ``reused`` says that the run had
-    been finished before, and nothing was computed.
+    A bounded run was stopped because its maximal accuracy had passed a bound that was given: its
+    maximum is a lower bound of what it would have reached. ``history`` maps each metric's name to
+    its (step, value) pairs. ``reused`` says that the run had been finished before, and nothing was
+    computed.
     """
 
     status: str
@@ -53,17 +55,22 @@ def train(
     callbacks: "Sequence[Callback]" = (),
     progress: bool = False,
     parent_run_id: str | None = None,
+    stop_above: float | None = None,
 ) -> TrainResult:
     """Train once, as a config says.
 
-    ``config`` is a composed config, nested settings, or a list of ``key=value`` overrides.
+    ``config`` is a composed config, nested settings, or a list of ``key=value`` overrides. With
+    ``stop_above`` the run may end once its maximal accuracy has reached that value. Under
+    ``resume=auto`` no two processes compute the same run: the second waits for the first.
     """
     settings = _composed(config)
-    run = open_run(settings, identity(settings), parent_run_id)
-    if run.finished:
-        return _from_store(run)
-    with _failures_recorded(run):
-        return _fit(settings, run, list(callbacks), progress)
+    key = identity(settings)
+    with claimed(settings, key):
+        run = open_run(settings, key, parent_run_id)
+        if run.finished:
+            return _from_store(run)
+        with _failures_recorded(run):
+            return _fit(settings, run, list(callbacks), progress, stop_above)
 
 
 def _composed(config: DictConfig | Mapping[str, Any] | Sequence[str]) -> DictConfig:
@@ -102,11 +109,15 @@ def make_module(config: DictConfig) -> "RobustDSGD":
 
 
 def _fit(
-    config: DictConfig, run: TrackedRun, callbacks: "list[Callback]", progress: bool
+    config: DictConfig,
+    run: TrackedRun,
+    callbacks: "list[Callback]",
+    progress: bool,
+    stop_above: float | None,
 ) -> TrainResult:
     import lightning
 
-    from lit_byz.experiment.interrupt import StopOnSignal
+    from lit_byz.experiment.interrupt import StopAbove, StopOnSignal
     from lit_byz.experiment.progress import RunProgress
     from lit_byz.tracking.logger import KeepHistory
     from lit_byz.training import (
@@ -123,8 +134,9 @@ def _fit(
     accuracy = AccuracyTracker(config.train.eval_every, config.data.test_batch_size)
     checkpoint = RoundCheckpoint(run.checkpoint, config.train.checkpoint_every)
     stop = StopOnSignal(checkpoint)
+    enough = StopAbove(stop_above, accuracy, checkpoint)
     own: list[Callback] = [ThresholdLogger(), AttackLogger(), accuracy]
-    own += [Throughput(config.train.eval_every, accuracy), KeepHistory(run.tracker.history)]
+    own += [Throughput(config.train.eval_every, accuracy), KeepHistory(run.tracker)]
     own += [*_users_callbacks(config), *callbacks]
     if progress:
         own.append(RunProgress(accuracy, label(config)))
@@ -135,7 +147,7 @@ def _fit(
             devices=1,
             precision=config.trainer.precision,
             logger=run.tracker,
-            callbacks=[*own, checkpoint, stop],
+            callbacks=[*own, checkpoint, enough, stop],
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
@@ -144,8 +156,12 @@ def _fit(
         with stop.listening():
             trainer.fit(module, ckpt_path=resumed, weights_only=True)
     status = "finished" if module.diverged_at is None else "diverged"
-    if stop.requested is not None and trainer.global_step < config.train.steps:
-        status = "interrupted"
+    if trainer.global_step < config.train.steps and module.diverged_at is None:
+        status = "bounded" if enough.reached else "interrupted"
+    complete = status in ("finished", "diverged")
+    if complete and module.iterate is not None:
+        reached = module.evaluate_at(module.iterate, config.data.test_batch_size)
+        run.tracker.log_metrics({"test/random_iterate_accuracy": reached}, module.iterate_step)
     result = TrainResult(
         status=status,
         max_accuracy=accuracy.max_accuracy,
@@ -159,9 +175,13 @@ def _fit(
         way=module.way,
         resumed_at=stop.started_at if run.resuming else None,
     )
-    if status != "interrupted":
+    if complete:
         _finish(config, run, module, result)
-    run.close("KILLED" if status == "interrupted" else "FINISHED")
+    if status == "bounded":
+        at_least = {"test/max_accuracy_at_least": result.max_accuracy}
+        run.tracker.log_metrics(at_least, result.steps_done - 1)
+    run.tag("lit_byz.status", status)
+    run.close("FINISHED" if complete else "KILLED")
     return result
 
 
@@ -169,17 +189,6 @@ def _finish(config: DictConfig, run: TrackedRun, module: "RobustDSGD", result: T
     """What is recorded once a run has come to its end."""
     from lit_byz.report.figures import run_figures
 
-    if module.iterate is not None:
-        last = module.flat.gather()
-        for place, values in ((module.iterate, "random_iterate"), (last, None)):
-            for parameter, view in zip(
-                module.flat.parameters, module.flat.views(place), strict=True
-            ):
-                parameter.data.copy_(view.view(parameter.shape))
-            if values:
-                reached, _ = module.evaluate(config.data.test_batch_size)
-                run.tracker.log_metrics({"test/random_iterate_accuracy": reached}, step=0)
-    run.tag("lit_byz.status", result.status)
     run.tag("lit_byz.gradients", str(result.way))
     if run.store is not None:
         with TemporaryDirectory() as folder:
@@ -198,12 +207,12 @@ def _from_store(run: TrackedRun) -> TrainResult:
         status=found.data.tags.get("lit_byz.status", "finished"),
         max_accuracy=keys["test/max_accuracy"],
         step_of_max=int(keys["step_of_max"]),
-        accuracy=history["test/accuracy"][-1][1],
+        accuracy=keys.get("test/accuracy", 0.0),
         history=history,
         run_id=run.run_id,
         identity=run.identity,
         seconds=0.0,
-        steps_done=int(found.data.params["train.steps"]),
+        steps_done=len(history.get("train/loss", [])),
         way=found.data.tags.get("lit_byz.gradients"),
         reused=True,
     )

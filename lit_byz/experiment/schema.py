@@ -97,7 +97,7 @@ class Trainer:
     """Lightning."""
 
     accelerator: Literal["auto", "cpu", "gpu"] = _setting("auto", "where the model lives")
-    precision: Literal["32-true", "64-true", "bf16-mixed", "16-mixed"] = _setting(
+    precision: Literal["32-true", "64-true", "bf16-mixed"] = _setting(
         "32-true", "of the gradients; the server's geometry is float64 in any case"
     )
     callbacks: list[Any] = _setting(

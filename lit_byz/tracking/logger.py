@@ -2,7 +2,7 @@
 
 import time
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,14 +48,14 @@ class History:
 class KeepHistory(Callback):
     """Puts a tracker's history into checkpoints, so that a resumed run has all of it."""
 
-    def __init__(self, history: History) -> None:
-        self.history = history
+    def __init__(self, tracker: "Tracker") -> None:
+        self.tracker = tracker
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        checkpoint["history"] = self.history.pairs()
+        checkpoint["history"] = self.tracker.history.pairs()
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        self.history.load(checkpoint["history"])
+        self.tracker.restore(checkpoint["history"])
 
 
 class Tracker(Logger):
@@ -101,14 +101,27 @@ class Tracker(Logger):
         begin = time.perf_counter()
         at = step or 0
         new = {k: float(v) for k, v in metrics.items() if self.history.add(k, at, float(v))}
-        if self.store is not None and new:
-            from mlflow.entities import Metric
-
-            now = int(time.time() * 1000)
-            self._waiting += [Metric(key, value, now, at) for key, value in new.items()]
+        self._wait((key, at, value) for key, value in new.items())
         self.seconds += time.perf_counter() - begin
         if len(self._waiting) >= MOST_BUFFERED:
             self.save()
+
+    def restore(self, pairs: Mapping[str, list[tuple[int, float]]]) -> None:
+        """Take over the history of a checkpoint.
+
+        All of it waits to be written: the process that made the checkpoint may have been killed
+        before it wrote, and a new run that goes on from another's checkpoint has nothing yet.
+        """
+        self.history.load(pairs)
+        self._wait((key, step, value) for key, points in pairs.items() for step, value in points)
+
+    def _wait(self, points: Iterable[tuple[str, int, float]]) -> None:
+        if self.store is None:
+            return
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        self._waiting += [Metric(key, value, now, step) for key, step, value in points]
 
     def save(self) -> None:
         """Write what waits."""

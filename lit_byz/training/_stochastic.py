@@ -14,20 +14,20 @@ BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d
 
 
 class MaskedDropout(nn.Module):
-    """Dropout by a mask that is given."""
+    """Dropout by a mask that is given; without one, it draws on its own."""
 
     mask: Tensor
 
     def __init__(self, p: float) -> None:
         super().__init__()
         self.p = p
-        self.shape: torch.Size | None = None  # of one example's activations
         self.register_buffer("mask", torch.empty(0), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
-            self.shape = x.shape[1:]
             return x
+        if self.mask.numel() == 0:
+            return nn.functional.dropout(x, self.p)
         return x * self.mask
 
     def extra_repr(self) -> str:
@@ -47,29 +47,29 @@ class WorkerLayers:
 
     def __init__(self, model: nn.Module, example: Tensor) -> None:
         modules = dict(model.named_modules())
-        self.dropouts = {k: m for k, m in modules.items() if isinstance(m, MaskedDropout)}
+        self.dropouts = _dropout_shapes(model, example)
         self.norms = {k: m for k, m in modules.items() if isinstance(m, BatchNorm)}
         self.momentum = {
             k: 0.1 if m.momentum is None else m.momentum for k, m in self.norms.items()
         }
         for norm in self.norms.values():
             norm.momentum = 1.0  # a worker's statistics are those of its batch, nothing older
-        if self.dropouts:
-            was_training = model.training
-            with torch.no_grad():
-                model.eval()(example)
-            model.train(was_training)
+        self.device = example.device
 
-    def buffers(self, seed: int, step: int, workers: int, batch: int) -> dict[str, Tensor]:
-        """Each worker's masks and statistics for one step: name to (workers, ...)."""
+    def buffers(
+        self, seed: int, step: int, workers: int, batch: int, part: tuple[int, ...] = ()
+    ) -> dict[str, Tensor]:
+        """Each worker's masks and statistics for one step: name to (workers, ...).
+
+        ``part`` sets apart what is drawn in several calls for the same step.
+        """
         stacked: dict[str, Tensor] = {}
-        for place, (name, layer) in enumerate(self.dropouts.items()):
-            assert layer.shape is not None
-            keep = 1 - layer.p
-            key = np.random.SeedSequence([seed, _MASK_STREAM, step, place]).generate_state(1)
+        for place, (name, (p, shape)) in enumerate(self.dropouts.items()):
+            keep = 1 - p
+            key = np.random.SeedSequence([seed, _MASK_STREAM, step, place, *part]).generate_state(1)
             draw = torch.Generator().manual_seed(int(key[0]))
-            mask = torch.empty(workers, batch, *layer.shape).bernoulli_(keep, generator=draw)
-            stacked[f"{name}.mask"] = mask.div_(keep).to(layer.mask.device)
+            mask = torch.empty(workers, batch, *shape).bernoulli_(keep, generator=draw)
+            stacked[f"{name}.mask"] = mask.div_(keep or 1).to(self.device)
         for name, norm in self.norms.items():
             for kind in ("running_mean", "running_var", "num_batches_tracked"):
                 value = getattr(norm, kind)
@@ -79,11 +79,44 @@ class WorkerLayers:
                     )
         return stacked
 
+    def statistics(self) -> list[str]:
+        """The names of the running statistics that there are."""
+        kinds = ("running_mean", "running_var")
+        return [
+            f"{name}.{kind}"
+            for name, norm in self.norms.items()
+            for kind in kinds
+            if getattr(norm, kind) is not None
+        ]
+
     @torch.no_grad()
     def follow(self, stacked: dict[str, Tensor]) -> None:
         """Move the running statistics towards the mean of the workers'."""
-        for name, norm in self.norms.items():
-            for kind in ("running_mean", "running_var"):
-                running = getattr(norm, kind)
-                if running is not None:
-                    running.lerp_(stacked[f"{name}.{kind}"].mean(0), self.momentum[name])
+        for key in self.statistics():
+            name, _, kind = key.rpartition(".")
+            running = getattr(self.norms[name], kind)
+            running.lerp_(stacked[key].mean(0), self.momentum[name])
+
+
+@torch.no_grad()
+def _dropout_shapes(model: nn.Module, example: Tensor) -> dict[str, tuple[float, torch.Size]]:
+    """Each dropout layer's p, and the shape of one example's activations there.
+
+    A layer that does not run exactly once is left out: it cannot be given one mask.
+    """
+    layers = {k: m for k, m in model.named_modules() if isinstance(m, MaskedDropout)}
+    shapes: dict[nn.Module, list[torch.Size]] = {layer: [] for layer in layers.values()}
+
+    def note(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        shapes[layer].append(output.shape[1:])
+
+    hooks = [layer.register_forward_hook(note) for layer in layers.values()]
+    was_training = model.training
+    try:
+        if layers:
+            model.eval()(example)
+    finally:
+        model.train(was_training)
+        for hook in hooks:
+            hook.remove()
+    return {k: (m.p, shapes[m][0]) for k, m in layers.items() if len(shapes[m]) == 1}

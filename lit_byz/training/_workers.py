@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from lit_byz.data import WorkerBatches
+from lit_byz.errors import BadRequest
 from lit_byz.training.gradients import WAYS, Task, choose, supports_joined
 
 
@@ -40,8 +41,8 @@ class HonestWorkers:
         if not self.simple:
             return "loop"
         if wanted == "joined" and not supports_joined(self.task):
-            raise ValueError(
-                "train.gradients: joined takes models of Linear and Conv2d layers without batch "
+            raise BadRequest(
+                "train.gradients = joined: takes models of Linear and Conv2d layers without batch "
                 "norm; use auto, loop or vmap"
             )
         if wanted != "auto":
@@ -95,43 +96,39 @@ class HonestWorkers:
                 (share * portion * loss).backward()
                 losses[worker] += portion * loss.detach()
             statistics.append(buffers)
-        stacked = {k: torch.stack([s[k] for s in statistics]) for k in self._statistics()}
-        self.task.layers.follow(stacked)
+        self.task.layers.follow(
+            {k: torch.stack([s[k] for s in statistics]) for k in self.task.layers.statistics()}
+        )
         return losses
 
     def _update_locally(self, rows: Tensor, step: int, share: float) -> Tensor:
         names = [n for n, p in self.task.model.named_parameters() if p.requires_grad]
         start = dict(zip(names, self.task.flat.parameters, strict=True))
+        numbers = range(step * self.local_steps, (step + 1) * self.local_steps)
+        rounds = [self._round(number) for number in numbers]
+        stacks = [self._buffers(number, *rounds[0][1].shape) for number in numbers]
         losses = torch.zeros(len(rows), device=rows.device)
-        statistics = []
         for worker, row in enumerate(rows):
             own = {name: p.detach().clone().requires_grad_() for name, p in start.items()}
-            for local in range(self.local_steps):
-                x, y = self._round(step * self.local_steps + local)
-                stacked = self._buffers(step * self.local_steps + local, *y.shape)
+            for (x, y), stacked in zip(rounds, stacks, strict=True):
                 buffers = {name: value[worker] for name, value in stacked.items()}
                 images = self.task.images(x[worker])
                 output = functional_call(self.task.model, {**own, **buffers}, (images,))
                 loss = self.task.loss(output, y[worker])
-                gradients = torch.autograd.grad(loss, list(own.values()))
+                gradients = torch.autograd.grad(
+                    loss, list(own.values()), allow_unused=True, materialize_grads=True
+                )
                 with torch.no_grad():
                     for parameter, gradient in zip(own.values(), gradients, strict=True):
                         pull = gradient + self.decay * parameter
                         parameter.sub_(pull, alpha=self.local_lr)
                 losses[worker] += loss.detach() / self.local_steps
-            statistics.append(buffers)
             with torch.no_grad():
                 scale = share / (self.local_lr * self.local_steps)
                 for view, name in zip(self.task.flat.views(row), names, strict=True):
                     view.add_((start[name] - own[name]).reshape(view.shape), alpha=scale)
-        self.task.layers.follow(
-            {k: torch.stack([s[k] for s in statistics]) for k in self._statistics()}
-        )
+        self.task.layers.follow(stacks[-1])
         return losses
-
-    def _statistics(self) -> list[str]:
-        kinds = ("running_mean", "running_var")
-        return [f"{name}.{kind}" for name in self.task.layers.norms for kind in kinds]
 
     def _portions(
         self, worker: int, step: int
@@ -143,9 +140,9 @@ class HonestWorkers:
             yield 1.0, x[worker], y[worker], {k: v[worker] for k, v in stacked.items()}
             return
         total = len(self.batches.parts[worker])
-        for images, labels in self.batches.worker(worker, step):
-            x, y = self._cast(images), labels
-            stacked = self._buffers(step, 1, len(y))
+        for piece, (images, y) in enumerate(self.batches.worker(worker, step)):
+            x = self._cast(images)
+            stacked = self.task.layers.buffers(self.seed, step, 1, len(y), (worker, piece))
             yield len(y) / total, x, y, {k: v[0] for k, v in stacked.items()}
 
     def _round(self, step: int) -> tuple[Tensor, Tensor]:

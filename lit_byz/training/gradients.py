@@ -25,6 +25,8 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 # One pass of the loop that takes this long keeps the machine busy by itself: nothing to gain.
 LONG_ENOUGH = 1.0
+# Two ways agree if their gradients differ by less than this, relatively.
+AGREEMENT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ def joined(
         losses = torch.stack(
             [task.loss(*part) for part in zip(output.chunk(workers), y, strict=True)]
         )
+        _check_run(task, probes)
         layers = list(probes)
         deltas = torch.autograd.grad(losses.sum(), [probes[layer][1] for layer in layers])
     slots = dict(zip(map(id, task.flat.parameters), task.flat.views(rows), strict=True))
@@ -107,6 +110,13 @@ def joined(
             elif isinstance(layer, nn.Conv2d):
                 _convolution(layer, probes[layer][0], delta, workers, share, slots)
     return losses.detach()
+
+
+def _check_run(task: Task, probes: dict[nn.Module, tuple[Tensor, Tensor]]) -> None:
+    """A layer whose weight is used without the layer being called would seem to have no gradient."""
+    seen = {id(p) for layer in probes for p in layer.parameters(recurse=False)}
+    if not all(id(p) in seen for p in task.flat.parameters):
+        raise ValueError("a trained layer was not run: its gradient cannot be found; use loop")
 
 
 @contextmanager
@@ -189,7 +199,7 @@ def supports_joined(task: Task) -> bool:
     known = {
         id(p)
         for module in task.model.modules()
-        if isinstance(module, nn.Linear | nn.Conv2d)
+        if type(module) in (nn.Linear, nn.Conv2d)  # a subclass may compute something else
         and not (isinstance(module, nn.Conv2d) and module.padding_mode != "zeros")
         and not isinstance(getattr(module, "padding", 0), str)
         for p in module.parameters(recurse=False)
@@ -208,17 +218,22 @@ def choose(task: Task, x: Tensor, y: Tensor, buffers: dict[str, Tensor]) -> str:
             return known
     except (OSError, ValueError, KeyError):
         pass
-    rows = torch.zeros(len(x), task.flat.size, dtype=x.dtype, device=x.device)
     best, shortest, seconds = "loop", float("inf"), {}
+    expected: Tensor | None = None
     for name in ("loop", "joined", "vmap"):
         if name == "joined" and not supports_joined(task):
             continue
         if shortest > LONG_ENOUGH and name != "loop":
             break
         try:
-            taken = _seconds(WAYS[name], task, rows, x, y, buffers)
+            taken, rows = _seconds(WAYS[name], task, x, y, buffers)
         except (RuntimeError, ValueError):
+            if name == "loop":
+                raise
             continue  # a model that this way cannot differentiate
+        expected = rows if expected is None else expected
+        if not _agree(rows, expected):
+            continue  # a model whose examples are not independent, or that draws on its own
         seconds[name] = taken
         if taken < shortest:
             best, shortest = name, taken
@@ -228,10 +243,19 @@ def choose(task: Task, x: Tensor, y: Tensor, buffers: dict[str, Tensor]) -> str:
     return best
 
 
-def _seconds(way: Way, task: Task, rows: Tensor, x: Tensor, y: Tensor, buffers: Any) -> float:
-    """The shorter of two passes, after one that warms up; a slow first pass says enough."""
+def _agree(rows: Tensor, expected: Tensor) -> bool:
+    """Whether gradients are the same up to rounding."""
+    apart = (rows - expected).norm(dim=1)
+    return bool((apart <= AGREEMENT * expected.norm(dim=1).max()).all())
+
+
+def _seconds(
+    way: Way, task: Task, x: Tensor, y: Tensor, buffers: dict[str, Tensor]
+) -> tuple[float, Tensor]:
+    """The shorter of two passes after one that warms up, unless that is slow; the gradients."""
     times = []
     for _ in range(3):
+        rows = torch.zeros(len(x), task.flat.size, dtype=x.dtype, device=x.device)
         copies = {name: value.clone() for name, value in buffers.items()}
         begin = time.perf_counter()
         way(task, rows, 1.0, x, y, copies)
@@ -240,7 +264,7 @@ def _seconds(way: Way, task: Task, rows: Tensor, x: Tensor, y: Tensor, buffers: 
         times.append(time.perf_counter() - begin)
         if times[0] > LONG_ENOUGH:
             break
-    return min(times[1:], default=times[0])
+    return min(times[1:], default=times[0]), rows
 
 
 def _key(task: Task, x: Tensor) -> str:

@@ -140,6 +140,8 @@ class RobustDSGD(lightning.LightningModule):
 
     def on_fit_start(self) -> None:
         self.batches.images.to(self.device)
+        if self._workers is not None:
+            return
         example, _ = self.batches.images.train_batch(torch.zeros(1, dtype=torch.long))
         layers = WorkerLayers(self.model, example.to(self.flat.parameters[0].dtype))
         settings = self.settings
@@ -222,6 +224,9 @@ class RobustDSGD(lightning.LightningModule):
         basis = honest if sent is None else sent.basis
         (output, observed), bad = on_finite_rows(self.server, basis, work)
         self.sent = sent
+        if basis.rows.data_ptr() != self.momentums.data_ptr():
+            # The attackers saw zeros for honest vectors that are not finite, and passed them on.
+            bad = torch.cat([honest.sanitised()[1], bad[h:]])
         count = int(bad[:h].sum()) + self.f * int(bad[h:].sum())
         self.observed = Observation(**{**vars(observed), "non_finite": count})
         return output
@@ -239,6 +244,14 @@ class RobustDSGD(lightning.LightningModule):
             loss += float(self.loss(output, y)) * len(y)
         self.model.train()
         return right / images.test_size, loss / images.test_size
+
+    def evaluate_at(self, parameters: Tensor, size: int = 1000) -> float:
+        """Accuracy with other parameters (d,); the model's own stay as they are."""
+        own = self.flat.gather()
+        self.flat.scatter(parameters)
+        accuracy, _ = self.evaluate(size)
+        self.flat.scatter(own)
+        return accuracy
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["robust_dsgd"] = {

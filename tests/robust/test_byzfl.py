@@ -1,8 +1,10 @@
 """Against ByzFL 0.0.11: the same numbers where definitions agree, and every known disagreement.
 
-``lit_byz`` comes first: ByzFL imports torchvision, which needs the cure that lit_byz brings.
+ByzFL imports torchvision, which may need the cure that lit_byz brings; conftest.py imports that
+before any test.
 """
 
+import byzfl
 import numpy as np
 import pytest
 import torch
@@ -27,8 +29,6 @@ from lit_byz.robust import (
 from tests.robust import _reference as reference
 from tests.robust._cases import by_name
 from tests.robust._inputs import matrix, tagged_cluster
-
-byzfl = pytest.importorskip("byzfl")
 
 PAIRS = {
     "average": (lambda f: Average(), lambda f: byzfl.Average()),
