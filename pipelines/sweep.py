@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lit_byz.experiment.catalogue import catalogue
 from lit_byz.experiment.cli import Parser, guarded
@@ -103,8 +103,11 @@ def _compute(sweep: "Sweep", executor: "Executor", options: argparse.Namespace) 
     kind = options.progress
     if kind == "auto":
         kind = "live" if console.is_terminal else "plain"
-    watcher: watch.Watcher
-    watcher = {"live": watch.LiveView, "plain": watch.PlainLines}.get(kind, _silent)(console)
+    watcher: watch.Watcher = watch.Silent()
+    if kind == "live":
+        watcher = watch.LiveView(console)
+    elif kind == "plain":
+        watcher = watch.PlainLines(console)
     before = signal.getsignal(signal.SIGINT)
 
     def interrupted(number: int, frame: FrameType | None) -> None:
@@ -121,12 +124,6 @@ def _compute(sweep: "Sweep", executor: "Executor", options: argparse.Namespace) 
     finally:
         watcher.close()
         signal.signal(signal.SIGINT, before)
-
-
-def _silent(console: Any) -> Any:
-    from lit_byz.experiment.watch import Silent
-
-    return Silent()
 
 
 def _conclude(sweep: "Sweep", options: argparse.Namespace) -> int:

@@ -8,11 +8,21 @@ first tooth; one that stops short of the best tooth makes every defence look goo
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import torch
 
-# The damages (K,) of factors (K,); the second argument allows an estimate that is much cheaper.
-Damage = Callable[[torch.Tensor, bool], torch.Tensor]
+
+class Care(Enum):
+    """How carefully the damage is looked at. Only SETTLE is exact; the others may be estimates."""
+
+    LOCATE = auto()
+    MEASURE = auto()
+    SETTLE = auto()
+
+
+# The damages (K,) of factors (K,).
+Damage = Callable[[torch.Tensor, Care], torch.Tensor]
 
 # The smallest factor that does this share of the greatest damage is taken: where the damage only
 # creeps towards a limit, the factor must not run away with it.
@@ -47,21 +57,21 @@ def spaced(low: float, high: float, points: int) -> torch.Tensor:
 
 
 class _Map:
-    """The factors looked at so far, in order, and their estimated damages."""
+    """Factors in order and their damages, all looked at with the same care."""
 
-    def __init__(self, damage: Damage, low: float, high: float) -> None:
-        self._damage, self._low, self._high = damage, low, high
+    def __init__(self, damage: Damage, care: Care) -> None:
+        self._damage, self._care = damage, care
         self.factors = self.damages = torch.empty(0, dtype=torch.float64)
 
     def look(self, factors: torch.Tensor) -> torch.Tensor:
-        """The estimated damages of more factors."""
-        found = self._damage(factors, True)
+        """The damages of more factors."""
+        found = self._damage(factors, self._care)
         self.factors, order = torch.cat([self.factors, factors]).sort(stable=True)
         self.damages = torch.cat([self.damages, found])[order]
         return found
 
     def peaks(self, most: int) -> torch.Tensor:
-        """Where the damage is higher than on the left and no lower than on the right."""
+        """The highest places that are higher than their left and no lower than their right."""
         level = LEVEL * self.damages.max()
         edge = torch.tensor([-math.inf], dtype=torch.float64)
         left = torch.cat([edge, self.damages[:-1]])
@@ -69,65 +79,64 @@ class _Map:
         peaks = ((self.damages > left + level) & (self.damages >= right - level)).nonzero()[:, 0]
         return peaks[self.damages[peaks].topk(min(most, len(peaks))).indices]
 
-    def settle(self) -> Found:
-        """The best of the finalists, looked at exactly."""
-        candidates = [self.peaks(FINALISTS), self.damages.argmax().unsqueeze(0)]
-        creeping = (self.damages >= ENOUGH * self.damages.max()).nonzero()[:1, 0]
-        finalists = self.factors[torch.cat([*candidates, creeping]).unique()].unique()
-        damages = self._damage(finalists, False)
-        place = int((damages >= ENOUGH * damages.max()).nonzero()[0])
-        factor = float(finalists[place])
-        # No attack at all, 0, is an end of the range but not an edge to look behind.
-        at_edge = factor >= self._high or factor <= self._low != 0
-        return Found(factor, float(damages[place]), at_edge)
+    def around(self, peaks: torch.Tensor) -> torch.Tensor:
+        """Each peak, its neighbours, and four factors on the way to either of them."""
+        at = self.factors[peaks]
+        below = self.factors[(peaks - 1).clamp(min=0)]
+        above = self.factors[(peaks + 1).clamp(max=len(self.factors) - 1)]
+        way = torch.linspace(0, 1, 6, dtype=torch.float64)
+        left, right = (torch.lerp(at[:, None], end[:, None], way) for end in (below, above))
+        return torch.cat([left, right]).unique()
+
+    def enough(self) -> torch.Tensor:
+        """The smallest factor that does about as much damage as any."""
+        return self.factors[self.damages >= ENOUGH * self.damages.max()][:1]
 
 
 def grid_search(damage: Damage, low: float, high: float, points: int) -> Found:
     """A grid over [low, high], refined twice around its highest peaks, then settled exactly."""
-    seen = _Map(damage, low, high)
-    seen.look(spaced(low, high, points))
-    for _ in range(2):
-        finer = torch.cat([_around(seen.factors, int(peak)) for peak in seen.peaks(PEAKS)]).unique()
-        finer = finer[~torch.isin(finer, seen.factors)]
-        if len(finer) == 0:
-            break
-        seen.look(finer)
-    return seen.settle()
-
-
-def _around(factors: torch.Tensor, peak: int) -> torch.Tensor:
-    """Four factors on either side of a peak, up to its neighbours."""
-    low = float(factors[max(peak - 1, 0)])
-    high = float(factors[min(peak + 1, len(factors) - 1)])
-    at = float(factors[peak])
-    left = torch.linspace(low, at, 6, dtype=torch.float64)[1:-1]
-    return torch.cat([left, torch.linspace(at, high, 6, dtype=torch.float64)[1:-1]])
+    grid, fine = _Map(damage, Care.LOCATE), _Map(damage, Care.MEASURE)
+    grid.look(spaced(low, high, points))
+    fine.look(grid.around(grid.peaks(PEAKS)))
+    finer = fine.around(fine.peaks(FINALISTS))
+    fine.look(finer[~torch.isin(finer, fine.factors)])
+    return _settle(grid, fine, damage, low, high)
 
 
 def line_search(damage: Damage, low: float, high: float, evaluations: int, starts: int) -> Found:
     """Line searches, side by side: steps are doubled while they improve, then contracted by 0.8.
 
     One starts at 0 with step 1, as the published attack does. Alone it ends at the first tooth, or
-    short of it: the others start at the highest peaks among ``starts`` factors in [low, high], half
-    as far apart. Each looks at both sides in every one of its ``evaluations`` rounds.
+    short of it: the others start at the highest peaks among ``starts`` factors in [low, high], with
+    half the way to their neighbours. Each looks at both sides in every one of its ``evaluations``
+    rounds.
     """
-    seen = _Map(damage, low, high)
-    seen.look(spaced(low, high, starts))
-    peaks = seen.peaks(PEAKS)
-    gap = seen.factors[(peaks + 1).clamp(max=starts - 1)] - seen.factors[(peaks - 1).clamp(min=0)]
-    heights = seen.damages[peaks]
-    origin = torch.zeros(1, dtype=torch.float64).clamp(low, high)
-    best = torch.cat([origin, seen.factors[peaks]])
-    step = torch.cat([torch.ones(1, dtype=torch.float64), gap / 4])
-    found = torch.cat([seen.look(origin), heights])
+    grid, climbed = _Map(damage, Care.LOCATE), _Map(damage, Care.MEASURE)
+    grid.look(spaced(low, high, starts))
+    peaks = grid.peaks(PEAKS)
+    gap = grid.factors[(peaks + 1).clamp(max=starts - 1)] - grid.factors[(peaks - 1).clamp(min=0)]
+    best = torch.cat([torch.zeros(1).double().clamp(low, high), grid.factors[peaks]])
+    step = torch.cat([torch.ones(1).double(), gap / 4])
+    found = climbed.look(best)
     growing = torch.ones(len(best), dtype=torch.bool)
     for _ in range(evaluations):
         sides = torch.stack([best - step, best + step]).clamp(low, high)
-        both = seen.look(sides.reshape(-1)).reshape(2, -1)
-        most, side = both.max(dim=0)
+        most, side = climbed.look(sides.reshape(-1)).reshape(2, -1).max(dim=0)
         better = most > found
         best = torch.where(better, sides.gather(0, side.unsqueeze(0))[0], best)
         found = torch.where(better, most, found)
         growing &= better & (side == 1)
         step = torch.where(growing, step * 2, step * 0.8)
-    return seen.settle()
+    return _settle(grid, climbed, damage, low, high)
+
+
+def _settle(grid: _Map, fine: _Map, damage: Damage, low: float, high: float) -> Found:
+    """The best of the finalists, looked at exactly."""
+    best = fine.factors[torch.cat([fine.peaks(FINALISTS), fine.damages.argmax(0, keepdim=True)])]
+    finalists = torch.cat([best, grid.enough()]).unique()
+    damages = damage(finalists, Care.SETTLE)
+    place = int((damages >= ENOUGH * damages.max()).nonzero()[0])
+    factor = float(finalists[place])
+    # No attack at all, 0, is an end of the range but not an edge to look behind.
+    at_edge = factor >= high or factor <= low != 0
+    return Found(factor, float(damages[place]), at_edge)

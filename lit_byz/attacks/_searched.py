@@ -6,36 +6,34 @@ import torch
 
 from lit_byz._checks import check_integer, check_number
 from lit_byz.attacks._base import Attack, Move, Scene, State, assumed_server
-from lit_byz.attacks._search import Found, grid_search, line_search
-from lit_byz.robust import CLIPS, RULES, Basis, GeometricRule
+from lit_byz.attacks._sample import sample_columns
+from lit_byz.attacks._search import Care, Found, grid_search, line_search
+from lit_byz.robust import CLIPS, RULES, Basis, CoordinateRule, Geometry, RobustAggregator
 
-# Where a factor costs microseconds, because the rule never looks at coordinates, this many times
-# as many are looked at.
-GENEROSITY = 4
-
+# A batch of factors is so large that its small matrices, n² numbers for each, stay in cache.
 CACHED = 1 << 15
 
-# Scouting looks at one column in this many, where there are enough of them to be a fair sample.
-SHARE = 16
-FAIR_SAMPLE = 8192
+# Coordinate-wise rules are looked at through so many columns: the first number tells where the
+# damage has its peaks, the second how high they are.
+LOCATING = 4096
+MEASURING = 16384
 
 
 @dataclass(frozen=True)
 class SearchedAttack(Attack):
     """Sends start + τ · direction; without ``tau``, the τ that does the most damage to the server.
 
-    ``grid`` looks at ``points`` factors in [low, high] and refines around the best ones; ``line``
-    climbs for ``evaluations`` rounds from several starts. Rules that work on distances alone get
-    four times as many points or starts: they cost next to nothing there. The attackers know the
-    server's whole step,
-    unless ``assumed_rule`` or ``assumed_clip`` name what they take its rule or clipping for.
+    ``grid`` looks at ``points`` factors in [low, high] and refines around the highest peaks;
+    ``line`` looks at half as many, and climbs from the highest for ``evaluations`` rounds. The
+    attackers know the server's whole step, unless ``assumed_rule`` or ``assumed_clip`` name what
+    they take its rule or clipping for.
     """
 
     tau: float | None = None
     search: str = "grid"
     low: float = 0.0
     high: float = 10_000.0
-    points: int = 64
+    points: int = 256
     evaluations: int = 16
     assumed_rule: str | None = None
     assumed_clip: str | None = None
@@ -82,22 +80,32 @@ class SearchedAttack(Attack):
         server = assumed_server(scene, self.assumed_rule, self.assumed_clip)
         centre = torch.zeros(basis.size, dtype=torch.float64)
         centre[: scene.h] = scene.mean
-        scout_share = SHARE if basis.rows.shape[-1] >= SHARE * FAIR_SAMPLE else 1
-
-        # So many factors at a time that the small matrices of one batch stay in cache.
+        samples = _samples(basis, scene.h, server)
         batch = max(1, CACHED // scene.n**2)
 
-        def damage(factors: torch.Tensor, scouting: bool) -> torch.Tensor:
-            share = scout_share if scouting else 1
-            found = [
-                server.damages(scene.facing(basis, sent), centre, scene.step, share)
-                for sent in (start + factors.unsqueeze(-1) * direction).split(batch)
-            ]
+        def damage(factors: torch.Tensor, care: Care) -> torch.Tensor:
+            found = []
+            for sent in (start + factors.unsqueeze(-1) * direction).split(batch):
+                received = scene.facing(basis, sent)
+                if care in samples:
+                    seen = server.prepare(received, scene.step).geometry.matrix
+                    found.append(server.rule.damages(Geometry(samples[care], seen), centre))
+                else:
+                    found.append(server.damages(received, centre, scene.step))
             return torch.cat(found)
 
-        cheap = isinstance(server.rule, GeometricRule) and not server.bound_output
-        more = GENEROSITY if cheap else 1
         low, high = float(self.low), float(self.high)
         if self.search == "line":
-            return line_search(damage, low, high, self.evaluations, self.points * more // 2)
-        return grid_search(damage, low, high, self.points * more)
+            return line_search(damage, low, high, self.evaluations, max(3, self.points // 2))
+        return grid_search(damage, low, high, self.points)
+
+
+def _samples(basis: Basis, honest: int, server: RobustAggregator) -> dict[Care, Basis]:
+    """The columns to look at where not all are needed: clipping and mixing still see every one."""
+    few = basis.rows.shape[-1] <= MEASURING
+    if few or server.bound_output or not isinstance(server.rule, CoordinateRule):
+        return {}
+    return {
+        Care.LOCATE: sample_columns(basis, honest, LOCATING),
+        Care.MEASURE: sample_columns(basis, honest, MEASURING),
+    }

@@ -154,7 +154,7 @@ def _cases(
     for rule in rules:
         if rule == "mda" and math.comb(n, f) > MOST_SUBSETS:
             continue
-        for nnm in (False, True):
+        for nnm in (False, True) if _byzfl.PAIRS[rule].mixes else (False,):
             for arc in (False, True):
                 yield (*size, rule, arc, nnm)
 

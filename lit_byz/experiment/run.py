@@ -212,7 +212,7 @@ def _from_store(run: TrackedRun) -> TrainResult:
         run_id=run.run_id,
         identity=run.identity,
         seconds=0.0,
-        steps_done=len(history.get("train/loss", [])),
+        steps_done=len(history.get("server/non_finite", [])),
         way=found.data.tags.get("lit_byz.gradients"),
         reused=True,
     )

@@ -1,6 +1,6 @@
 """A model's parameters as one vector."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,18 @@ class FlatParameters:
     def __init__(self, model: nn.Module) -> None:
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.size = sum(p.numel() for p in self.parameters)
+        place = {id(p): i for i, p in enumerate(self.parameters)}
+        # A parameter may belong to several modules, and so have several names.
+        self._places = {
+            f"{prefix}.{key}".lstrip("."): place[id(p)]
+            for prefix, module in model.named_modules()
+            for key, p in module._parameters.items()
+            if id(p) in place
+        }
+
+    def named(self, values: Sequence[Tensor]) -> dict[str, Tensor]:
+        """``values``, one for each parameter, under all names of these."""
+        return {name: values[place] for name, place in self._places.items()}
 
     def views(self, rows: Tensor) -> Iterator[Tensor]:
         """``rows`` (..., d) seen as the parameters: (..., *shape) each, sharing memory."""

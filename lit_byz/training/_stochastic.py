@@ -68,7 +68,9 @@ class WorkerLayers:
             keep = 1 - p
             key = np.random.SeedSequence([seed, _MASK_STREAM, step, place, *part]).generate_state(1)
             draw = torch.Generator().manual_seed(int(key[0]))
-            mask = torch.empty(workers, batch, *shape).bernoulli_(keep, generator=draw)
+            # Of this type whatever the precision, so that the draws are the same.
+            mask = torch.empty(workers, batch, *shape, dtype=torch.float32)
+            mask.bernoulli_(keep, generator=draw)
             stacked[f"{name}.mask"] = mask.div_(keep or 1).to(self.device)
         for name, norm in self.norms.items():
             for kind in ("running_mean", "running_var", "num_batches_tracked"):

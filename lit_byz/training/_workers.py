@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.func import functional_call
 
 from lit_byz.data import WorkerBatches
 from lit_byz.errors import BadRequest
@@ -74,14 +73,12 @@ class HonestWorkers:
         if self.simple and not self.task.layers.norms:
             x, y = self._round(step)
             buffers = {k: v.flatten(0, 1) for k, v in self._buffers(step, *y.shape).items()}
-            images = self.task.images(x.flatten(0, 1))
-            output = functional_call(self.task.model, buffers, (images,))
+            output = self.task.output(buffers, x.flatten(0, 1))
             self.task.loss(output, classes - 1 - y.flatten()).backward()
             return vector
         for worker in range(self.batches.workers):
             for share, x, y, buffers in self._portions(worker, step):
-                output = functional_call(self.task.model, buffers, (self.task.images(x),))
-                loss = self.task.loss(output, classes - 1 - y)
+                loss = self.task.loss(self.task.output(buffers, x), classes - 1 - y)
                 (share / self.batches.workers * loss).backward()
         return vector
 
@@ -91,8 +88,7 @@ class HonestWorkers:
         for worker, row in enumerate(rows):
             self.task.flat.attach(row)
             for portion, x, y, buffers in self._portions(worker, step):
-                output = functional_call(self.task.model, buffers, (self.task.images(x),))
-                loss = self.task.loss(output, y)
+                loss = self.task.loss(self.task.output(buffers, x), y)
                 (share * portion * loss).backward()
                 losses[worker] += portion * loss.detach()
             statistics.append(buffers)
@@ -102,31 +98,29 @@ class HonestWorkers:
         return losses
 
     def _update_locally(self, rows: Tensor, step: int, share: float) -> Tensor:
-        names = [n for n, p in self.task.model.named_parameters() if p.requires_grad]
-        start = dict(zip(names, self.task.flat.parameters, strict=True))
+        flat = self.task.flat
         numbers = range(step * self.local_steps, (step + 1) * self.local_steps)
         rounds = [self._round(number) for number in numbers]
         stacks = [self._buffers(number, *rounds[0][1].shape) for number in numbers]
         losses = torch.zeros(len(rows), device=rows.device)
         for worker, row in enumerate(rows):
-            own = {name: p.detach().clone().requires_grad_() for name, p in start.items()}
+            own = [p.detach().clone().requires_grad_() for p in flat.parameters]
             for (x, y), stacked in zip(rounds, stacks, strict=True):
                 buffers = {name: value[worker] for name, value in stacked.items()}
-                images = self.task.images(x[worker])
-                output = functional_call(self.task.model, {**own, **buffers}, (images,))
+                output = self.task.output({**flat.named(own), **buffers}, x[worker])
                 loss = self.task.loss(output, y[worker])
                 gradients = torch.autograd.grad(
-                    loss, list(own.values()), allow_unused=True, materialize_grads=True
+                    loss, own, allow_unused=True, materialize_grads=True
                 )
                 with torch.no_grad():
-                    for parameter, gradient in zip(own.values(), gradients, strict=True):
+                    for parameter, gradient in zip(own, gradients, strict=True):
                         pull = gradient + self.decay * parameter
                         parameter.sub_(pull, alpha=self.local_lr)
                 losses[worker] += loss.detach() / self.local_steps
             with torch.no_grad():
                 scale = share / (self.local_lr * self.local_steps)
-                for view, name in zip(self.task.flat.views(row), names, strict=True):
-                    view.add_((start[name] - own[name]).reshape(view.shape), alpha=scale)
+                for view, start, end in zip(flat.views(row), flat.parameters, own, strict=True):
+                    view.add_((start - end).reshape(view.shape), alpha=scale)
         self.task.layers.follow(stacks[-1])
         return losses
 

@@ -38,9 +38,16 @@ class Task:
     flat: FlatParameters
     layers: WorkerLayers
 
-    def images(self, x: Tensor) -> Tensor:
-        """Images (N, C, H, W) in the layout that convolutions on a CPU prefer."""
-        return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+    def output(self, tensors: dict[str, Tensor], x: Tensor) -> Tensor:
+        """The model's output for images (N, C, H, W), with other parameters or buffers."""
+        # Convolutions on a CPU prefer this layout.
+        images = x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+        return self.call(tensors, images)
+
+    def call(self, tensors: dict[str, Tensor], images: Tensor) -> Tensor:
+        # With tie_weights a module that is used in two places does not get its own tensors back.
+        output: Tensor = functional_call(self.model, tensors, (images,), tie_weights=False)
+        return output
 
 
 # A way adds (1 − β) g_i to row i of the momentums, already scaled by β, and returns the losses.
@@ -55,8 +62,7 @@ def loop(
     for worker in range(len(x)):
         task.flat.attach(rows[worker])
         own = {name: value[worker] for name, value in buffers.items()}
-        output = functional_call(task.model, own, (task.images(x[worker]),))
-        loss = task.loss(output, y[worker])
+        loss = task.loss(task.output(own, x[worker]), y[worker])
         (share * loss).backward()
         losses.append(loss.detach())
     return torch.stack(losses)
@@ -66,19 +72,16 @@ def batched(
     task: Task, rows: Tensor, share: float, x: Tensor, y: Tensor, buffers: dict[str, Tensor]
 ) -> Tensor:
     """All workers at once through ``torch.func.vmap``."""
-    names = [name for name, p in task.model.named_parameters() if p.requires_grad]
-    parameters = dict(zip(names, task.flat.parameters, strict=True))
 
     def one(p: Any, own: Any, images: Tensor, labels: Tensor) -> tuple[Tensor, Any]:
-        output = functional_call(task.model, (p, own), (images,))
-        loss = task.loss(output, labels)
+        loss = task.loss(task.call({**task.flat.named(p), **own}, images), labels)
         return loss, (loss, own)
 
-    detached = {name: p.detach() for name, p in parameters.items()}
+    detached = [p.detach() for p in task.flat.parameters]
     ways = vmap(grad(one, has_aux=True), in_dims=(None, 0, 0, 0), randomness="different")
     gradients, (losses, after) = ways(detached, buffers, x, y)
-    for view, name in zip(task.flat.views(rows), names, strict=True):
-        view.add_(gradients[name].reshape(view.shape), alpha=share)
+    for view, gradient in zip(task.flat.views(rows), gradients, strict=True):
+        view.add_(gradient.reshape(view.shape), alpha=share)
     for name, value in after.items():
         buffers[name].copy_(value)
     return losses.detach()
@@ -95,7 +98,7 @@ def joined(
     workers = len(x)
     flat_buffers = {name: value.flatten(0, 1) for name, value in buffers.items()}
     with _frozen(task.model), _probes(task.model) as probes:
-        output = functional_call(task.model, flat_buffers, (task.images(x.flatten(0, 1)),))
+        output = task.output(flat_buffers, x.flatten(0, 1))
         losses = torch.stack(
             [task.loss(*part) for part in zip(output.chunk(workers), y, strict=True)]
         )
@@ -113,7 +116,7 @@ def joined(
 
 
 def _check_run(task: Task, probes: dict[nn.Module, tuple[Tensor, Tensor]]) -> None:
-    """A layer whose weight is used without the layer being called would seem to have no gradient."""
+    """A layer whose weight is used without calling the layer would seem to have no gradient."""
     seen = {id(p) for layer in probes for p in layer.parameters(recurse=False)}
     if not all(id(p) in seen for p in task.flat.parameters):
         raise ValueError("a trained layer was not run: its gradient cannot be found; use loop")
@@ -216,7 +219,7 @@ def choose(task: Task, x: Tensor, y: Tensor, buffers: dict[str, Tensor]) -> str:
         known = str(json.loads(memory.read_text())["way"])
         if known in WAYS:
             return known
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         pass
     best, shortest, seconds = "loop", float("inf"), {}
     expected: Tensor | None = None

@@ -35,7 +35,8 @@ def exact(x: object) -> Array:
 
 def norms(x: Array) -> Array:
     """Norms that neither overflow nor underflow."""
-    return np.array([math.hypot(*row.tolist()) for row in x])
+    largest = np.maximum(np.abs(x).max(axis=1), 1e-300)
+    return largest * np.sqrt(((x / largest[:, None]) ** 2).sum(axis=1))
 
 
 # --- clips ---------------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ def arc(x: Array, f: int) -> Array:
 
 def squared_distances(x: Array) -> Array:
     """Between all rows, by their differences."""
-    return np.array([[((a - b) ** 2).sum() for b in x] for a in x])
+    return np.array([((x - row) ** 2).sum(axis=1) for row in x])
 
 
 def neighbours(x: Array, f: int) -> list[list[int]]:
@@ -148,8 +149,8 @@ def krum_scores(x: Array, f: int) -> Array:
     distances = squared_distances(x)
     scores = []
     for i in range(len(x)):
-        others = sorted(distances[i][j] for j in range(len(x)) if j != i)
-        scores.append(sum(others[: len(x) - f - 1]))
+        others = np.sort(np.delete(distances[i], i))
+        scores.append(others[: len(x) - f - 1].sum())
     return np.array(scores)
 
 
@@ -170,7 +171,7 @@ def multi_krum(x: Array, f: int) -> list[Array]:
 def mda(x: Array, f: int) -> list[Array]:
     distances = squared_distances(x)
     diameters = {
-        chosen: max(distances[i][j] for i in chosen for j in chosen)
+        chosen: distances[np.ix_(chosen, chosen)].max()
         for chosen in itertools.combinations(range(len(x)), len(x) - f)
     }
     least = min(diameters.values())
@@ -206,7 +207,7 @@ def caf(x: Array, f: int) -> list[Array]:
         direction = root.T @ vectors[:, -1]
         if values[-1] <= 0 or not direction.any():
             break
-        components = (centred @ (direction / math.hypot(*direction))) ** 2
+        components = (centred @ (direction / norms(direction[None])[0])) ** 2
         largest = components[weights > 0].max()
         weights = weights * (1 - np.minimum(1, components / largest))
         weights[weights < TIE] = 0

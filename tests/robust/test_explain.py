@@ -16,7 +16,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("clip", CLIPS)
 @every_case
 def test_explanation_matches_the_call(case: Case, clip: str, mix: str, either_path: str) -> None:
-    for family in FAMILIES:
+    for family in ("gaussian", "outliers", "sparse"):
         x = torch.from_numpy(matrix(family, 7, 2, 30, np.float64))
         aggregate = server(case, 2, clip, mix, bound_output=False)
         explained = aggregate.explain(x)

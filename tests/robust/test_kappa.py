@@ -85,7 +85,7 @@ small_sizes = pytest.mark.parametrize(("n", "f"), [(3, 1), (5, 2), (7, 2)])
 
 
 @after_mixing
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(given=hostile())
 def test_rules_after_mixing_are_robust(name: str, given: tuple) -> None:
     x, f = given
@@ -95,7 +95,7 @@ def test_rules_after_mixing_are_robust(name: str, given: tuple) -> None:
 
 
 @after_mixing
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(given=hostile())
 def test_arc_keeps_rules_after_mixing_robust(name: str, given: tuple) -> None:
     """Theorem 3.2."""
@@ -106,7 +106,7 @@ def test_arc_keeps_rules_after_mixing_robust(name: str, given: tuple) -> None:
 
 
 @without_mixing
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(given=hostile())
 def test_arc_keeps_rules_without_mixing_robust(name: str, given: tuple) -> None:
     """Theorem 3.2 again, where κ is smaller and the theorem has less room."""
@@ -120,7 +120,7 @@ def test_arc_keeps_rules_without_mixing_robust(name: str, given: tuple) -> None:
     assert_robust(bounded(x), x, f, theory.kappa_arc(kappa, n, f), slack)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(given=hostile(), zeta=st.sampled_from([0.0, 0.5, 1.0, 1.5]))
 def test_arc_with_another_zeta_keeps_rules_robust(given: tuple, zeta: float) -> None:
     x, f = given
@@ -134,7 +134,7 @@ def test_arc_with_another_zeta_keeps_rules_robust(given: tuple, zeta: float) -> 
 def test_searched_inputs_stay_within_the_bounds(name: str, n: int, f: int) -> None:
     """Inputs made to be bad are not bad enough, and at least as bad as the best rule's."""
     mixed = theory.kappa_nnm(n, f)
-    steps = 3 if name == "gm" else 15
+    steps = 2 if name == "gm" else 12
     for clip, kappa in ((None, mixed), (ARC(f), theory.kappa_arc(mixed, n, f))):
         parts = {} if clip is None else {"clip": clip}
         server = RobustAggregator(rule(name, f), mix=NNM(f), **parts)
@@ -152,7 +152,7 @@ def test_searched_inputs_stay_within_the_bounds_without_mixing(name: str, n: int
     for clip, bound in ((None, kappa), (ARC(f), theory.kappa_arc(kappa, n, f))):
         parts = {} if clip is None else {"clip": clip}
         server = RobustAggregator(rule(name, f), **parts)
-        found = theory.search_kappa(server, n, f, d=2, restarts=4, steps=15, tolerance=1e-9)
+        found = theory.search_kappa(server, n, f, d=2, restarts=4, steps=12, tolerance=1e-9)
         assert theory.kappa_lower(n, f) * (1 - 1e-6) <= found.ratio <= bound
 
 
