@@ -1,6 +1,8 @@
 """Measure speed against ByzFL and against plain torch, as ratios on the same data.
 
 python pipelines/benchmark.py robust [--quick] [--out DIR] [--only cwtm gm figure]
+python pipelines/benchmark.py attacks [--quick] [--out DIR] [--only cwtm gm]
+python pipelines/benchmark.py step [--quick] [--out DIR] [--only sf foe tracking]
 """
 
 import importlib
@@ -12,7 +14,11 @@ from lit_byz.experiment.cli import Parser, guarded
 from lit_byz.registry import nearest
 
 # A module has DESCRIPTION, options(parser) and run(parsed); it is imported when it is asked for.
-BENCHMARKS = {"robust": "lit_byz.benchmark.robust"}
+BENCHMARKS = {
+    "attacks": "lit_byz.benchmark.attacks",
+    "robust": "lit_byz.benchmark.robust",
+    "step": "lit_byz.benchmark.step",
+}
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -19,11 +19,16 @@ def sample_columns(basis: Basis, honest: int, count: int) -> Basis:
     spaced in the cumulated p, hence without randomness.
     """
     mean, deviation = coordinate_spread(basis.rows[:honest])
-    energy = basis.check(mean.double().square() + deviation.double().square())
-    total = energy.sum().clamp(min=torch.finfo(torch.float64).tiny)
-    chance = (1 - EVEN) * energy / total + EVEN / len(energy)
+    chance = mean.double().square_().addcmul_(deviation.double(), deviation.double())
+    total = basis.check(chance).sum().clamp(min=torch.finfo(torch.float64).tiny)
+    chance = chance.mul_((1 - EVEN) / total).add_(EVEN / len(chance))
     ladder = chance.cumsum(0)
     rungs = (torch.arange(count, device=ladder.device) + 0.5) * (ladder[-1] / count)
     drawn = torch.searchsorted(ladder, rungs)
     scale = (count * chance[drawn]).rsqrt().to(basis.rows)
     return Basis(basis.rows[:, drawn] * scale, trusted=basis.trusted)
+
+
+def thin(sample: Basis, keep: int) -> Basis:
+    """Every ``keep``-th column of such a sample, which is a sample too."""
+    return Basis(sample.rows[:, ::keep] * keep**0.5, trusted=sample.trusted)

@@ -24,10 +24,8 @@ class Care(Enum):
 # The damages (K,) of factors (K,).
 Damage = Callable[[torch.Tensor, Care], torch.Tensor]
 
-# The smallest factor that does this share of the greatest damage is taken: where the damage only
-# creeps towards a limit, the factor must not run away with it.
-ENOUGH = 0.999
-# Damages that differ by less than this share are level: a plateau is one peak, not many.
+# Damages that differ by less than this share are level. A plateau is one peak, not many; and where
+# the damage creeps towards a limit, the smallest factor that is level with the best is taken.
 LEVEL = 1e-5
 # How many peaks a search follows, and how many of them it looks at exactly in the end.
 PEAKS = 4
@@ -89,32 +87,32 @@ class _Map:
         return torch.cat([left, right]).unique()
 
     def enough(self) -> torch.Tensor:
-        """The smallest factor that does about as much damage as any."""
-        return self.factors[self.damages >= ENOUGH * self.damages.max()][:1]
+        """The smallest factor that is safely level with the best."""
+        return self.factors[_level(self.damages, LEVEL / 4)].unsqueeze(0)
 
 
 def grid_search(damage: Damage, low: float, high: float, points: int) -> Found:
-    """A grid over [low, high], refined twice around its highest peaks, then settled exactly."""
+    """A grid over [low, high], refined around ever fewer of its peaks, then settled exactly."""
     grid, fine = _Map(damage, Care.LOCATE), _Map(damage, Care.MEASURE)
     grid.look(spaced(low, high, points))
     fine.look(grid.around(grid.peaks(PEAKS)))
-    finer = fine.around(fine.peaks(FINALISTS))
-    fine.look(finer[~torch.isin(finer, fine.factors)])
+    for most in (FINALISTS, 1):
+        finer = fine.around(fine.peaks(most))
+        fine.look(finer[~torch.isin(finer, fine.factors)])
     return _settle(grid, fine, damage, low, high)
 
 
-def line_search(damage: Damage, low: float, high: float, evaluations: int, starts: int) -> Found:
+def line_search(damage: Damage, low: float, high: float, points: int, evaluations: int) -> Found:
     """Line searches, side by side: steps are doubled while they improve, then contracted by 0.8.
 
     One starts at 0 with step 1, as the published attack does. Alone it ends at the first tooth, or
-    short of it: the others start at the highest peaks among ``starts`` factors in [low, high], with
-    half the way to their neighbours. Each looks at both sides in every one of its ``evaluations``
-    rounds.
+    short of it: the others start at the highest peaks of a grid over [low, high], with half the
+    way to their neighbours. Each looks at both sides in every one of its ``evaluations`` rounds.
     """
     grid, climbed = _Map(damage, Care.LOCATE), _Map(damage, Care.MEASURE)
-    grid.look(spaced(low, high, starts))
+    grid.look(spaced(low, high, points))
     peaks = grid.peaks(PEAKS)
-    gap = grid.factors[(peaks + 1).clamp(max=starts - 1)] - grid.factors[(peaks - 1).clamp(min=0)]
+    gap = grid.factors[(peaks + 1).clamp(max=points - 1)] - grid.factors[(peaks - 1).clamp(min=0)]
     best = torch.cat([torch.zeros(1).double().clamp(low, high), grid.factors[peaks]])
     step = torch.cat([torch.ones(1).double(), gap / 4])
     found = climbed.look(best)
@@ -135,8 +133,13 @@ def _settle(grid: _Map, fine: _Map, damage: Damage, low: float, high: float) -> 
     best = fine.factors[torch.cat([fine.peaks(FINALISTS), fine.damages.argmax(0, keepdim=True)])]
     finalists = torch.cat([best, grid.enough()]).unique()
     damages = damage(finalists, Care.SETTLE)
-    place = int((damages >= ENOUGH * damages.max()).nonzero()[0])
+    place = _level(damages, LEVEL)
     factor = float(finalists[place])
     # No attack at all, 0, is an end of the range but not an edge to look behind.
     at_edge = factor >= high or factor <= low != 0
     return Found(factor, float(damages[place]), at_edge)
+
+
+def _level(damages: torch.Tensor, slack: float) -> int:
+    """The first place whose damage is no more than ``slack`` below the greatest, relatively."""
+    return int((damages >= (1 - slack) * damages.max()).nonzero()[0])

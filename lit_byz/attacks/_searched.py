@@ -6,7 +6,7 @@ import torch
 
 from lit_byz._checks import check_integer, check_number
 from lit_byz.attacks._base import Attack, Move, Scene, State, assumed_server
-from lit_byz.attacks._sample import sample_columns
+from lit_byz.attacks._sample import sample_columns, thin
 from lit_byz.attacks._search import Care, Found, grid_search, line_search
 from lit_byz.robust import CLIPS, RULES, Basis, CoordinateRule, Geometry, RobustAggregator
 
@@ -23,16 +23,16 @@ MEASURING = 16384
 class SearchedAttack(Attack):
     """Sends start + τ · direction; without ``tau``, the τ that does the most damage to the server.
 
-    ``grid`` looks at ``points`` factors in [low, high] and refines around the highest peaks;
-    ``line`` looks at half as many, and climbs from the highest for ``evaluations`` rounds. The
-    attackers know the server's whole step, unless ``assumed_rule`` or ``assumed_clip`` name what
-    they take its rule or clipping for.
+    Both searches look at ``points`` factors in [low, high]. ``grid`` then refines around the
+    highest peaks; ``line`` climbs from them, and from 0, for ``evaluations`` rounds. The attackers
+    know the server's whole step, unless ``assumed_rule`` or ``assumed_clip`` name what they take
+    its rule or clipping for.
     """
 
     tau: float | None = None
     search: str = "grid"
     low: float = 0.0
-    high: float = 10_000.0
+    high: float = 1e6
     points: int = 256
     evaluations: int = 16
     assumed_rule: str | None = None
@@ -96,7 +96,7 @@ class SearchedAttack(Attack):
 
         low, high = float(self.low), float(self.high)
         if self.search == "line":
-            return line_search(damage, low, high, self.evaluations, max(3, self.points // 2))
+            return line_search(damage, low, high, self.points, self.evaluations)
         return grid_search(damage, low, high, self.points)
 
 
@@ -105,7 +105,5 @@ def _samples(basis: Basis, honest: int, server: RobustAggregator) -> dict[Care, 
     few = basis.rows.shape[-1] <= MEASURING
     if few or server.bound_output or not isinstance(server.rule, CoordinateRule):
         return {}
-    return {
-        Care.LOCATE: sample_columns(basis, honest, LOCATING),
-        Care.MEASURE: sample_columns(basis, honest, MEASURING),
-    }
+    sample = sample_columns(basis, honest, MEASURING)
+    return {Care.LOCATE: thin(sample, MEASURING // LOCATING), Care.MEASURE: sample}

@@ -216,7 +216,7 @@ def goals(rows: list[Row], added: list[AddedCost]) -> dict[str, bool]:
 def _print(console: Console, rows: list[Row], added: list[AddedCost]) -> None:
     for size in dict.fromkeys((row.n, row.f, row.d) for row in rows):
         table = Table(title=f"n = {size[0]}, f = {size[1]}, d = {size[2]:,}")
-        for heading in ("server", "ours [ms]", "byzfl [ms]", "ratio", "difference"):
+        for heading in ("server", "ours, ms", "byzfl, ms", "ratio", "difference"):
             table.add_column(heading, justify="left" if heading == "server" else "right")
         for row in rows:
             if (row.n, row.f, row.d) == size:

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
 from lit_byz.experiment.sweep import Sweep
 from lit_byz.experiment.watch import describe
@@ -64,9 +65,13 @@ def conclude(sweep: Sweep, folder: str, *, as_json: bool = False) -> int:
         *(sweep.outcomes[i] for i in sweep.missing if i in sweep.outcomes),
     ]:
         label = sweep.points[outcome.index].label
-        console.print(f"[red]{outcome.status}[/red] {label}: {describe(outcome)}", highlight=False)
+        text = f"[red]{outcome.status}[/red] {label}: {escape(describe(outcome))}"
+        console.print(text, highlight=False, soft_wrap=True)
     if sweep.missing:
-        console.print(f"{len(sweep.missing)} runs are missing: the same command goes on with them")
+        count = len(sweep.missing)
+        console.print(
+            f"{count} runs are missing: the same command goes on with them", soft_wrap=True
+        )
     elif sweep.failed:
         console.print(f"{len(sweep.failed)} runs failed: --retry-failed computes them again")
     console.print(f"figure {picture}, numbers {numbers}", highlight=False)

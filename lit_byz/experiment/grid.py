@@ -119,11 +119,10 @@ def read_grid(settings: Sequence[str], default: str) -> Grid:
 def points(grid: Grid) -> list[Point]:
     """Every run of a grid, composed and checked, each once."""
     found: dict[str, Point] = {}
-    used: list[Values] = []
-    for count, values in enumerate(grid.values()):
-        if count >= MOST_POINTS:
-            raise BadRequest(f"the grid has more than {MOST_POINTS:,} points; take some axes out")
-        used.append(values)
+    used = list(itertools.islice(grid.values(), MOST_POINTS + 1))
+    if len(used) > MOST_POINTS:
+        raise BadRequest(f"the grid has more than {MOST_POINTS:,} points; take some axes out")
+    for values in used:
         try:
             config = compose(beneath=_layered(grid.base, values))
         except BadRequest as error:

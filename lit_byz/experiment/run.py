@@ -140,7 +140,7 @@ def _fit(
     own += [*_users_callbacks(config), *callbacks]
     if progress:
         own.append(RunProgress(accuracy, label(config)))
-    with _quiet_lightning():
+    with quiet_lightning():
         trainer = lightning.Trainer(
             max_steps=config.train.steps,
             accelerator=config.trainer.accelerator,
@@ -242,7 +242,7 @@ def _failures_recorded(run: TrackedRun) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _quiet_lightning() -> Iterator[None]:
+def quiet_lightning() -> Iterator[None]:
     """Lightning's banners and advice are for models with data loaders and epochs."""
     logger = logging.getLogger("lightning.pytorch")
     level = logger.level

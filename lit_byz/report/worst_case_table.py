@@ -134,6 +134,7 @@ def figure(results: Results, title: str, path: Path) -> None:
     axes.invert_yaxis()
     axes.set_title(title, fontsize=9)
     axes.grid(axis="x", alpha=0.3)
-    drawn.legend(loc="outside lower center", ncols=min(len(attacks), 6), fontsize=8)
+    if cells:
+        drawn.legend(loc="outside lower center", ncols=min(len(attacks), 6), fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn.savefig(path, dpi=140)

@@ -72,9 +72,10 @@ class Clip:
 
 def _scaled_rows(clip: Clip, rows: torch.Tensor) -> torch.Tensor:
     def work(basis: Basis) -> torch.Tensor:
-        geometry, _ = clip.apply(Geometry(basis))
-        scale = geometry.matrix.diagonal(dim1=-2, dim2=-1).to(basis.rows)
-        return basis.check(basis.rows * scale.unsqueeze(-1))
+        geometry = Geometry(basis)
+        _ = geometry.norms  # which notices rows that are not finite, whatever the clip looks at
+        scale = clip.apply(geometry)[0].matrix.diagonal(dim1=-2, dim2=-1).to(basis.rows)
+        return basis.rows * scale.unsqueeze(-1)
 
     return on_finite_rows(clip, Basis(rows), work)[0]
 

@@ -52,4 +52,6 @@ class CAF(GeometricRule):
             # A vector whose weight is gone already must not set the scale of the others.
             along = torch.where(c > 0, along, 0.0)
             c = c * (1 - along / along.max())
+            # What is left by rounding alone is gone: copies of one vector go together.
+            c = torch.where(c > 1e-9, c, 0.0)
         return best

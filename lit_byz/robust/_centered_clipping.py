@@ -31,10 +31,9 @@ class CenteredClipping(GeometricRule):
         check_integer(self, "iterations", self.iterations, 1)
 
     def weights(self, geometry: Geometry) -> torch.Tensor:
-        distances = geometry.squared_distances
-        at = origin(distances)
+        at = origin(geometry)
         for _ in range(self.iterations):
-            gaps = squared_distances_to(at, distances)[..., :-1].sqrt()
+            gaps = squared_distances_to(at, geometry)[..., :-1].sqrt()
             share = (self.tau / gaps).clamp(max=1) / geometry.n
             at = at * (1 - share.sum(-1, keepdim=True)) + pad(share, (0, 1))
         return at[..., :-1]

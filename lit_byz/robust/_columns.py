@@ -134,12 +134,9 @@ def _reduce_rows(rows: list[torch.Tensor], reduction: Reduction) -> torch.Tensor
     median = _window_mean(rows, (n - 1) // 2, n // 2 + 1)
     keep = reduction.nearest
     best = _window_mean(rows, 0, keep)
-    reach = torch.maximum(median - rows[0], rows[keep - 1] - median)
-    for start in range(1, n - keep + 1):
-        span = torch.maximum(median - rows[start], rows[start + keep - 1] - median)
-        better = span < reach
-        best = torch.where(better, _window_mean(rows, start, start + keep), best)
-        reach = torch.where(better, span, reach)
+    for start in range(n - keep):
+        nearer = rows[start + keep] - median < median - rows[start]
+        best = torch.where(nearer, _window_mean(rows, start + 1, start + 1 + keep), best)
     return best
 
 

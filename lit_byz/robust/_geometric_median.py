@@ -17,10 +17,11 @@ class GeometricMedian(GeometricRule):
     """Geometric median by smoothed Weiszfeld iterations, started at the origin.
 
     Each iteration weighs vector i by 1/max(ν, ‖z − x_i‖) (Pillutla et al., *Robust Aggregation for
-    Federated Learning*, 2022). It ends early once z moves by at most ``tolerance`` times the
-    largest norm. The defaults are those of the published experiments; three iterations from the
-    origin carry no guarantee and are not translation-equivariant: raise ``iterations`` and lower
-    ``nu`` for the geometric median itself.
+    Federated Learning*, 2022). It ends early once z moves by at most ``tolerance`` times its
+    distance to the nearest vector (ν at least): beside a vector that holds z back for a while,
+    steps are small too. The defaults are those of the published experiments; three iterations from
+    the origin carry no guarantee and are not translation-equivariant: raise ``iterations`` and
+    lower ``nu`` for the geometric median itself.
 
     >>> rule = GeometricMedian(nu=1e-9, iterations=1000, tolerance=1e-12)
     >>> rule(torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
@@ -38,18 +39,18 @@ class GeometricMedian(GeometricRule):
 
     def weights(self, geometry: Geometry) -> torch.Tensor:
         distances = geometry.squared_distances
-        scale = distances[..., -1, :].amax(-1)
-        at = origin(distances)
+        at = origin(geometry)
         moving = torch.ones(distances.shape[:-2], dtype=torch.bool)
         for _ in range(self.iterations):
-            gaps = squared_distances_to(at, distances)[..., :-1].sqrt()
+            gaps = squared_distances_to(at, geometry)[..., :-1].sqrt()
             pull = 1 / gaps.clamp(min=self.nu)
             new = pad(pull / pull.sum(-1, keepdim=True), (0, 1))
             step = new - at
             at = torch.where(moving.unsqueeze(-1), new, at)
             if self.tolerance > 0:
                 moved = -((step.unsqueeze(-2) @ distances).squeeze(-2) * step).sum(-1) / 2
-                moving = moving & (moved > self.tolerance**2 * scale)
+                near = gaps.amin(-1).clamp(min=self.nu)
+                moving = moving & (moved > (self.tolerance * near).square())
                 if not bool(moving.any()):
                     break
         return at[..., :-1]

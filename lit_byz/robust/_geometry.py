@@ -60,6 +60,19 @@ class Basis:
             raise NonFiniteRows
         return product
 
+    @cached_property
+    def first_copies(self) -> list[int]:
+        """For each row of (m, d) the first row equal to it: attackers often send one vector."""
+        squares = self.squared_norms.tolist()
+        first: list[int] = []
+        for j, square in enumerate(squares):
+            # Norms are told apart up to rounding, which may differ between copies.
+            same = (
+                i for i in range(j) if first[i] == i and abs(squares[i] - square) <= 1e-12 * square
+            )
+            first.append(next((i for i in same if torch.equal(self.rows[i], self.rows[j])), j))
+        return first
+
     def combine(self, weights: torch.Tensor) -> torch.Tensor:
         """The combinations ``weights`` (..., m) of the rows: (..., d) in the rows' own dtype."""
         w = weights.to(self.rows)
@@ -134,11 +147,19 @@ class Geometry:
         return self.squared_distances[..., -1, :-1].sqrt()
 
     @cached_property
+    def _with_origin(self) -> torch.Tensor:
+        return pad(self.matrix, (0, 0, 0, 1))
+
+    @cached_property
+    def inner_products(self) -> torch.Tensor:
+        """Inner products (..., n + 1, n + 1), zero for the origin, which comes last."""
+        c = self._with_origin
+        return c @ self.basis.gram @ c.mT
+
+    @cached_property
     def squared_distances(self) -> torch.Tensor:
         """‖x_i − x_j‖² (..., n + 1, n + 1); the last row and column stand for the origin."""
-        c = pad(self.matrix, (0, 0, 0, 1))
-        gram = self.basis.gram
-        inner = c @ gram @ c.mT
+        c, gram, inner = self._with_origin, self.basis.gram, self.inner_products
         squares = inner.diagonal(dim1=-2, dim2=-1)
         distances = (squares.unsqueeze(-1) + squares.unsqueeze(-2) - 2 * inner).clamp_(min=0)
         lengths = gram.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
@@ -162,6 +183,9 @@ class Geometry:
         flat = distances.reshape(-1, size, size)
         rows = c.expand(*distances.shape[:-2], size, m).reshape(-1, size, m)
         lengths = lengths.expand(*distances.shape[:-2], m).reshape(-1, m)
+        if self.basis.rows.dim() == 2:
+            # A copy is written as the vector it copies.
+            rows = rows @ torch.eye(m, dtype=torch.float64)[self.basis.first_copies]
         item, i, j = doubtful.reshape(-1, size, size).nonzero(as_tuple=True)
         differences = rows[item, i] - rows[item, j]
         reach = (rows[item, i].abs() * lengths[item]).sum(1)

@@ -139,20 +139,17 @@ template <typename T> double squared_gap(const T *a, const T *b) {
     return total;
 }
 
-// Mean of the `keep` sorted values nearest to the median: the window whose farther end is nearest.
+// Mean of the `keep` sorted values nearest to the median: the window moves up while what it would
+// gain is nearer than what it would lose.
 template <typename T>
-void nearest_mean(const T *rows, int64_t n, int64_t keep, T *out, T *median, T *reach, T *mean) {
+void nearest_mean(const T *rows, int64_t n, int64_t keep, T *out, T *median, T *mean) {
     window_mean(rows, (n - 1) / 2, n / 2 + 1, median);
-    for (int64_t start = 0; start + keep <= n; ++start) {
-        window_mean(rows, start, start + keep, mean);
-        const T *first = rows + start * BLOCK, *last = rows + (start + keep - 1) * BLOCK;
-        for (int64_t w = 0; w < BLOCK; ++w) {
-            T left = median[w] - first[w], right = last[w] - median[w];
-            T span = left > right ? left : right;
-            bool better = start == 0 || span < reach[w];
-            reach[w] = better ? span : reach[w];
-            out[w] = better ? mean[w] : out[w];
-        }
+    window_mean(rows, 0, keep, out);
+    for (int64_t start = 0; start + keep < n; ++start) {
+        window_mean(rows, start + 1, start + 1 + keep, mean);
+        const T *first = rows + start * BLOCK, *next = rows + (start + keep) * BLOCK;
+        for (int64_t w = 0; w < BLOCK; ++w)
+            out[w] = next[w] - median[w] < median[w] - first[w] ? mean[w] : out[w];
     }
 }
 
@@ -174,7 +171,7 @@ int columns(const T *basis, int64_t stride, int64_t m, int64_t d, const T *coeff
     std::vector<double> partial(static_cast<size_t>(threads) * probes, 0.0);
     std::vector<int> broken(threads, 0);
     in_parallel(blocks, threads, [&](int64_t thread, int64_t from, int64_t to) {
-        Buffer<T> base_memory(m * BLOCK), row_memory(n * BLOCK), spare_memory(5 * BLOCK);
+        Buffer<T> base_memory(m * BLOCK), row_memory(n * BLOCK), spare_memory(4 * BLOCK);
         T *base = base_memory.get(), *rows = row_memory.get();
         T *mean = spare_memory.get(), *target = mean + BLOCK;
         typedef typename Bits<T>::type Word;
@@ -198,8 +195,7 @@ int columns(const T *basis, int64_t stride, int64_t m, int64_t d, const T *coeff
                 else std::memcpy(rows, base, n * BLOCK * sizeof(T));
                 apply_network(pairs, pair_count, rows);
                 if (nearest)
-                    nearest_mean(rows, n, nearest, mean, mean + 2 * BLOCK, mean + 3 * BLOCK,
-                                 mean + 4 * BLOCK);
+                    nearest_mean(rows, n, nearest, mean, mean + 2 * BLOCK, mean + 3 * BLOCK);
                 else window_mean(rows, begin, end, mean);
                 if (damages) partial[thread * probes + k] += squared_gap(mean, target);
                 if (out) std::memcpy(out + k * d + column, mean, width * sizeof(T));

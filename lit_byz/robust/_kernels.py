@@ -27,6 +27,7 @@ FLAGS = (
     *("-O3", "-std=c++17", "-shared", "-fPIC", "-pthread", "-fno-strict-aliasing"),
     *("-fno-math-errno", "-ffinite-math-only", "-fno-signed-zeros"),
 )
+WORTH_A_THREAD = 1 << 16
 SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
 
 
@@ -102,5 +103,6 @@ def call(name: str, x: torch.Tensor, *arguments: Any) -> int:
     rows, columns = x.shape
     shape = [ctypes.c_int64(x.stride(0)), ctypes.c_int64(rows), ctypes.c_int64(columns)]
     function = getattr(loaded, f"{name}_{SUFFIX[x.dtype]}")
-    threads = ctypes.c_int(torch.get_num_threads())
+    # Starting threads costs as much as a pass over this many numbers.
+    threads = ctypes.c_int(torch.get_num_threads() if x.numel() >= WORTH_A_THREAD else 1)
     return int(function(pointer(x), *shape, *converted, threads) or 0)

@@ -1,7 +1,10 @@
 """Where tracked runs are kept, and how to find them again."""
 
+import contextlib
 import os
 import sqlite3
+import urllib.error
+import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,26 +95,37 @@ def open_store(uri: str | None = None) -> Store:
     """The store at ``uri`` (default: :func:`default_uri`), made if it is a new SQLite file."""
     from mlflow.exceptions import MlflowException
     from mlflow.tracking import MlflowClient
+    from sqlalchemy.exc import SQLAlchemyError
 
     chosen = uri or default_uri()
     _quiet()
     try:
         if not chosen.startswith(SQLITE):
+            _knock(chosen)
             return Store(chosen, MlflowClient(tracking_uri=chosen))
         path = Path(unquote(chosen[len(SQLITE) :]))
         path.parent.mkdir(parents=True, exist_ok=True)
         # MLflow makes its tables on first contact; two processes at it would trip over each other.
         with FileLock(path.with_suffix(".lock")):
-            client = MlflowClient(tracking_uri=chosen)
-            client.search_experiments(max_results=1)
-            with sqlite3.connect(path, timeout=60) as database:
+            # Before MLflow, which tries a file that cannot be opened for more than a minute.
+            with contextlib.closing(sqlite3.connect(path, timeout=60)) as database:
                 # Readers and one writer at a time, without stalls of seconds.
                 database.execute("PRAGMA journal_mode=WAL")
-            database.close()
+            client = MlflowClient(tracking_uri=chosen)
+            client.search_experiments(max_results=1)
         return Store(chosen, client)
-    except (MlflowException, OSError, sqlite3.Error) as error:
+    except (MlflowException, SQLAlchemyError, ImportError, OSError, sqlite3.Error) as error:
         reason = " ".join(str(error).split())[:300]
         raise RunFailed(f"tracking.uri = {chosen}: cannot be opened: {reason}") from error
+
+
+def _knock(uri: str) -> None:
+    """Raise OSError where a server does not answer; MLflow would ask for minutes."""
+    if not uri.startswith(("http://", "https://")):
+        return
+    # Whether a server that answers lets us in is seen later.
+    with contextlib.suppress(urllib.error.HTTPError):
+        urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=20).close()
 
 
 def flatten(plain: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -101,7 +101,8 @@ class RobustDSGD(lightning.LightningModule):
         super().__init__()
         self.automatic_optimization = False
         replace_dropout(model)
-        self.model = model
+        # Convolutions take images in this layout, and would bring the weights into it every time.
+        self.model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.batches = batches
         self.server = server
         self.attack = NoAttack() if attack is None else attack

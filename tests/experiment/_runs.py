@@ -1,4 +1,4 @@
-"""Small tracked runs on the digits, with parts that a user would write, and a look into the store."""
+"""Small tracked runs on the digits, parts that a user would write, and a look into the store."""
 
 import sqlite3
 import textwrap

@@ -118,7 +118,9 @@ def test_killed_at_once(tmp_path: Path) -> None:
     command += [f"tracking.uri={new_store(store)}", signal_at(8, "SIGKILL")]
     paths = os.pathsep.join([str(PIPELINE.parents[1]), sys.path[0]])
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    died = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=120)
+    died = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, timeout=120, check=False
+    )
     assert died.returncode == -signal.SIGKILL, died.stderr.decode()
     (run_id,) = _runs.run_ids(store)
     assert _runs.status_of(store, run_id) == "RUNNING"  # nobody was left to say more
@@ -246,10 +248,6 @@ def test_finished_run_is_not_computed_again(tmp_path: Path) -> None:
     anew = quick(tmp_path, *SEARCHED)
     assert anew.run_id != first.run_id
     assert _runs.timeless(anew.history) == _runs.timeless(first.history)
-
-
-def test_another_seed_is_another_run(tmp_path: Path) -> None:
-    first = quick(tmp_path, *SEARCHED, "resume=auto")
     other = quick(tmp_path, *SEARCHED, "resume=auto", "seed=2")
     assert not other.reused
     assert other.identity != first.identity

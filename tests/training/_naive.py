@@ -1,7 +1,7 @@
 """Robust-DSGD written as simply as possible: one worker after the other, float64, plain autograd.
 
 Nothing here is shared with ``lit_byz.training`` but the batches and, where a model has dropout, the
-masks, which no one could draw a second time. A worker is a copy of the model with layers of its own.
+masks, which no one could draw a second time. A worker is a copy of the model with its own layers.
 """
 
 import copy
@@ -55,7 +55,7 @@ class Naive:
                 start += p.numel()
 
     def gradient(self, worker: int, number: int, theta: Array, flip: bool = False) -> Array:
-        """The gradient on the batch of round ``number``; the copy's statistics in ``self.after``."""
+        """The gradient on the batch of round ``number``; the copy itself is left in ``after``."""
         own = copy.deepcopy(self.model).train()
         start = 0
         with torch.no_grad():

@@ -176,7 +176,7 @@ def test_joined_refuses_what_it_cannot_tell_apart() -> None:
 )
 def test_models_that_are_not_joined(model: Callable[[], nn.Module]) -> None:
     assert not supports_joined(prepare(model())[0])
-    with pytest.raises(BadRequest, match="train.gradients = joined: .* use auto, loop or vmap"):
+    with pytest.raises(BadRequest, match=r"train\.gradients = joined: .* use auto, loop or vmap"):
         run(simulation(model(), SignFlip(), steps=1, gradients="joined"))
 
 

@@ -1,0 +1,198 @@
+"""Optimised FOE and ALIE against the whole server, beside ByzFL's."""
+
+import argparse
+import csv
+import json
+import statistics
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from lit_byz.attacks import ALIE, FOE, Scene, SearchedAttack
+from lit_byz.benchmark import _byzfl
+from lit_byz.benchmark._timing import free_memory, machine
+from lit_byz.benchmark.robust import gradients
+from lit_byz.errors import BadRequest, RunFailed
+from lit_byz.registry import nearest
+from lit_byz.robust import Basis, RobustAggregator
+
+DESCRIPTION = "Time the search of optimised FOE and ALIE under ARC and NNM, as a ratio to ByzFL's."
+
+PARAMETERS = 431_080  # the paper's MNIST model
+# Honest workers, and f.
+SIZES = [(10, 1), (10, 5), (30, 9)]
+QUICK_SIZES = [(10, 1)]
+ATTACKS: dict[str, tuple[type[SearchedAttack], str]] = {
+    "foe": (FOE, "Optimal_InnerProductManipulation"),
+    "alie": (ALIE, "Optimal_ALittleIsEnough"),
+}
+EVALUATIONS = 20
+# How many times as fast as ByzFL's a search should be, by rule.
+GOALS = {"cwtm": 30.0, "cwmed": 30.0, "gm": 200.0, "multi_krum": 200.0}
+# Damages this close, relatively, are the same. Some creep towards a limit as the factor grows, and
+# ByzFL's search then runs away with it.
+SAME = 1e-4
+NAME = "attacks"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One attack on one server; times in seconds, damages both by our server."""
+
+    honest: int
+    f: int
+    d: int
+    attack: str
+    rule: str
+    ours: float
+    byzfl: float
+    ratio: float
+    our_damage: float
+    byzfl_damage: float
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quick", action="store_true", help="10 honest workers and f = 1 only")
+    parser.add_argument("--out", type=Path, default=Path("outputs", "benchmark"), help="folder")
+    parser.add_argument("--only", nargs="+", metavar="RULE", help=f"some of {', '.join(GOALS)}")
+    parser.add_argument("--search", default="grid", help="our search: grid (default) or line")
+    parser.add_argument("--repeats", type=int, default=5, help="of ours (5); byzfl is timed once")
+    parser.add_argument("--parameters", type=int, default=PARAMETERS, help="model size (431080)")
+    parser.add_argument("--threads", type=int, help="threads for both libraries (torch's default)")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    rules = list(GOALS) if parsed.only is None else parsed.only
+    for rule in rules:
+        if rule not in GOALS:
+            raise BadRequest(f"--only: unknown name '{rule}': {nearest(rule, list(GOALS))}")
+    if parsed.search not in FOE.searches():
+        raise BadRequest(f"--search: {nearest(parsed.search, FOE.searches())}")
+    for option in ("repeats", "parameters", "threads"):
+        value = getattr(parsed, option)
+        if value is not None and value < 1:
+            raise BadRequest(f"--{option} {value}: must be at least 1")
+    if parsed.threads is not None:
+        torch.set_num_threads(parsed.threads)
+    byzfl = _byzfl.load()
+    sizes = QUICK_SIZES if parsed.quick else SIZES
+    rows = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
+        task = progress.add_task("", total=len(sizes) * len(rules) * len(ATTACKS))
+        for h, f in sizes:
+            honest = gradients(h + f, f, parsed.parameters)[:h]
+            for rule in rules:
+                for attack in ATTACKS:
+                    progress.update(task, description=f"{attack} on {rule}, n={h + f}, f={f}")
+                    rows.append(_row(byzfl, honest, f, attack, rule, parsed.search, parsed.repeats))
+                    progress.advance(task)
+    _write(parsed.out, rows, parsed.search)
+    console = Console()
+    _print(console, rows)
+    console.print(f"written to {parsed.out}")
+    return 0
+
+
+def _row(
+    byzfl: Any, honest: torch.Tensor, f: int, name: str, rule: str, search: str, repeats: int
+) -> Row:
+    h, d = honest.shape
+    if _byzfl.mixing_bytes(h + f, f, d) > free_memory():
+        raise RunFailed(f"byzfl's NNM at n={h + f}, d={d} needs more memory than there is")
+    attack, theirs = ATTACKS[name]
+    server = _byzfl.our_server(rule, f, arc=True, nnm=True)
+    # As in training, where the attackers have a row beside the honest ones to write to.
+    buffer = torch.cat([honest, honest.new_empty(1, d)])
+
+    def ours() -> torch.Tensor:
+        scene = Scene(Basis(buffer[:h]), f, server, buffer=buffer)
+        return attack(search=search).act(scene, {}).vector()
+
+    sent = ours()
+    seconds = [_timed(ours)[0] for _ in range(repeats)]
+    search_theirs = getattr(byzfl, theirs)(
+        agg=_byzfl.PAIRS[rule].theirs(byzfl, f),
+        pre_agg_list=[byzfl.ARC(f=f), byzfl.NNM(f=f)],
+        f=f,
+        evals=EVALUATIONS,
+    )
+    their_seconds, their_sent = _timed(lambda: search_theirs(honest.clone()))
+    median = statistics.median(seconds)
+    return Row(
+        h,
+        f,
+        d,
+        name,
+        rule,
+        median,
+        their_seconds,
+        their_seconds / median,
+        damage(server, honest, f, sent),
+        damage(server, honest, f, their_sent),
+    )
+
+
+def _timed(call: Any) -> tuple[float, torch.Tensor]:
+    start = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start, result
+
+
+def damage(server: RobustAggregator, honest: torch.Tensor, f: int, sent: torch.Tensor) -> float:
+    """How far the server's output moves from the honest mean if f workers send ``sent``."""
+    output = server(torch.cat([honest, sent.expand(f, -1)]))
+    return float((output.double() - honest.double().mean(0)).norm())
+
+
+def goals(rows: list[Row]) -> dict[str, bool]:
+    """What a full run should show; only what was measured is judged."""
+    found = {}
+    for rule in dict.fromkeys(row.rule for row in rows):
+        least = min(row.ratio for row in rows if row.rule == rule)
+        found[f"{rule}: at least {GOALS[rule]:g}× in every row"] = least >= GOALS[rule]
+    found["at least byzfl's damage in every row"] = all(
+        row.our_damage >= (1 - SAME) * row.byzfl_damage for row in rows
+    )
+    return found
+
+
+def _print(console: Console, rows: list[Row]) -> None:
+    for size in dict.fromkeys((row.honest, row.f, row.d) for row in rows):
+        table = Table(title=f"{size[0]} honest workers, f = {size[1]}, d = {size[2]:,}")
+        words = ("attack", "rule∘nnm∘arc")
+        for heading in (*words, "ours, ms", "byzfl, ms", "ratio", "damage", "byzfl's"):
+            table.add_column(heading, justify="left" if heading in words else "right")
+        for row in rows:
+            if (row.honest, row.f, row.d) == size:
+                times = (f"{1e3 * row.ours:.1f}", f"{1e3 * row.byzfl:.0f}", f"{row.ratio:.0f}×")
+                words = (row.attack, row.rule)
+                table.add_row(*words, *times, f"{row.our_damage:.5g}", f"{row.byzfl_damage:.5g}")
+        console.print(table)
+    for goal, reached in goals(rows).items():
+        console.print(
+            f"[green]reached[/green]  {goal}" if reached else f"[red]missed[/red]   {goal}"
+        )
+
+
+def _write(folder: Path, rows: list[Row], search: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{NAME}.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(asdict(rows[0])))
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)
+    content = {
+        "machine": machine(),
+        "byzfl": _byzfl.VERSION,
+        "evaluations": EVALUATIONS,
+        "search": search,
+        "goals": goals(rows),
+        "rows": [asdict(row) for row in rows],
+    }
+    (folder / f"{NAME}.json").write_text(json.dumps(content, indent=2) + "\n")

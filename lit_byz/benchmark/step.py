@@ -1,0 +1,262 @@
+"""A whole training step: against the floor that plain torch sets, and against ByzFL."""
+
+import argparse
+import csv
+import json
+import statistics
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from lit_byz.benchmark import _byzfl
+from lit_byz.benchmark._simulations import (
+    BATCH_SIZE,
+    BYZFL_ATTACKS,
+    MODEL,
+    SEARCHED,
+    byzfl_step,
+    floors,
+    our_module,
+    synthetic_batches,
+    take_turns_training,
+)
+from lit_byz.benchmark._timing import free_memory, machine
+from lit_byz.errors import BadRequest, RunFailed
+from lit_byz.registry import nearest
+
+DESCRIPTION = (
+    "Time whole training steps, as ratios to plain torch's gradients and to ByzFL's steps."
+)
+
+# (h, f): the paper's MNIST runs, and a large server.
+SIZES = [(10, 1), (30, 9)]
+QUICK_SIZES = [(10, 1)]
+TRACKING = "tracking"
+# Steps of the run whose tracking is timed, and of the quick one.
+TRACKED_STEPS, QUICK_TRACKED_STEPS = 200, 40
+
+# Goals: at most so many times the floor; at least so many times as fast as ByzFL.
+SIMPLE_OVER_FLOOR = {"sf": 1.5, "mimic": 1.5, "lf": 2.2}
+SEARCHED_OVER_FLOOR = 2.0  # with ten honest workers
+SIMPLE_AHEAD = 4.0
+SEARCHED_AHEAD = {(10, 1): 25.0, (30, 9): 40.0}
+TRACKING_SHARE = 0.03
+
+
+@dataclass(frozen=True)
+class Row:
+    """Steps under one attack; times in seconds, medians."""
+
+    honest: int
+    f: int
+    attack: str
+    way: str
+    """How our per-worker gradients were computed."""
+    floor: float
+    floor_way: str
+    ours: float
+    byzfl: float
+    over_floor: float
+    over_floor_goal: float | None
+    ahead: float
+    ahead_goal: float | None
+
+
+@dataclass(frozen=True)
+class TrackingCost:
+    """A tracked run on a real store, beside the same run untracked; times in seconds."""
+
+    steps: int
+    run: float
+    metrics: float
+    """What writing metrics took of the run."""
+    share: float
+    untracked: float
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    names = [*BYZFL_ATTACKS, TRACKING]
+    parser.add_argument("--quick", action="store_true", help="ten honest workers, fewer repeats")
+    parser.add_argument("--out", type=Path, default=Path("outputs", "benchmark"), help="folder")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help=f"some of {', '.join(names)}")
+    parser.add_argument("--repeats", type=int, default=15, help="steps of ours that count (15)")
+    parser.add_argument("--threads", type=int, help="threads for both libraries (torch's default)")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    attacks, tracking = _chosen(parsed.only)
+    if parsed.repeats < 2:
+        raise BadRequest(f"--repeats {parsed.repeats}: must be at least 2")
+    if parsed.threads is not None:
+        if parsed.threads < 1:
+            raise BadRequest(f"--threads {parsed.threads}: must be at least 1")
+        torch.set_num_threads(parsed.threads)
+    byzfl = _byzfl.load()
+    repeats, budget = (4, 3.0) if parsed.quick else (parsed.repeats, 20.0)
+    sizes = QUICK_SIZES if parsed.quick else SIZES
+    cases = [(*size, attack) for size in sizes for attack in attacks]
+    rows, cost = [], None
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
+        task = progress.add_task("", total=len(cases) + tracking)
+        for honest, f, attack in cases:
+            progress.update(task, description=f"{attack}, n={honest + f}")
+            rows.append(_row(byzfl, honest, f, attack, repeats, budget))
+            progress.advance(task)
+        if tracking:
+            progress.update(task, description=TRACKING)
+            cost = tracking_cost(QUICK_TRACKED_STEPS if parsed.quick else TRACKED_STEPS)
+            progress.advance(task)
+    _write(parsed.out, rows, cost)
+    _print(Console(), rows, cost)
+    return 0
+
+
+def _chosen(only: list[str] | None) -> tuple[list[str], bool]:
+    """The attacks to time, and whether to time tracking."""
+    known = [*BYZFL_ATTACKS, TRACKING]
+    for name in only or []:
+        if name not in known:
+            raise BadRequest(f"--only: unknown name '{name}': {nearest(name, known)}")
+    chosen = known if only is None else only
+    return [name for name in BYZFL_ATTACKS if name in chosen], TRACKING in chosen
+
+
+def _row(byzfl: Any, honest: int, f: int, attack: str, repeats: int, budget: float) -> Row:
+    batches = synthetic_batches(honest)
+    module = our_module(batches, attack, f, steps=repeats + 1)
+    if _byzfl.mixing_bytes(honest + f, f, module.flat.size) > free_memory():
+        raise RunFailed(f"byzfl's NNM with {honest + f} workers needs more memory than there is")
+    plain = floors(batches)
+    others = {**plain, "byzfl": byzfl_step(byzfl, batches, attack, f)}
+    timed = take_turns_training(module, others, budget)
+    medians = {name: statistics.median(seconds) for name, seconds in timed.items()}
+    floor_way = min(plain, key=medians.__getitem__)
+    floor, ours, theirs = medians[floor_way], medians["ours"], medians["byzfl"]
+    return Row(
+        honest=honest,
+        f=f,
+        attack=attack,
+        way=str(module.way),
+        floor=floor,
+        floor_way=floor_way,
+        ours=ours,
+        byzfl=theirs,
+        over_floor=ours / floor,
+        over_floor_goal=_over_floor_goal(honest, attack),
+        ahead=theirs / ours,
+        ahead_goal=SEARCHED_AHEAD.get((honest, f)) if attack in SEARCHED else SIMPLE_AHEAD,
+    )
+
+
+def _over_floor_goal(honest: int, attack: str) -> float | None:
+    if attack in SEARCHED:
+        return SEARCHED_OVER_FLOOR if honest == 10 else None
+    return SIMPLE_OVER_FLOOR[attack]
+
+
+def tracking_cost(steps: int) -> TrackingCost:
+    """What tracking adds to a run of the paper's MNIST model on the digits, in a new store."""
+    from lightning.pytorch.callbacks import Callback
+
+    from lit_byz import train
+    from lit_byz.tracking import Tracker, open_store
+
+    class Keep(Callback):
+        tracker: Tracker
+
+        def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+            self.tracker = trainer.logger
+
+    settings = ["dataset=digits", f"model={MODEL}", "attack=sf", f"train.steps={steps}"]
+    begin = time.perf_counter()
+    train([*settings, "tracking.enabled=false"])
+    untracked = time.perf_counter() - begin
+    kept = Keep()
+    with TemporaryDirectory() as folder:
+        uri = f"sqlite:///{folder}/mlflow.db"
+        open_store(uri)  # MLflow takes seconds to make its tables, once for all runs
+        begin = time.perf_counter()
+        train([*settings, f"tracking.uri={uri}"], callbacks=[kept])
+        seconds = time.perf_counter() - begin
+    spent = kept.tracker.seconds
+    return TrackingCost(steps, seconds, spent, spent / seconds, untracked)
+
+
+def goals(rows: list[Row], cost: TrackingCost | None) -> dict[str, bool]:
+    """What a full run should show; only what was measured is judged."""
+    found = {}
+    for row in rows:
+        where = f"{row.attack} at n={row.honest + row.f}"
+        if row.over_floor_goal is not None:
+            goal = f"{where}: at most {row.over_floor_goal:g}× the floor"
+            found[goal] = row.over_floor <= row.over_floor_goal
+        if row.ahead_goal is not None:
+            found[f"{where}: at least {row.ahead_goal:g}× as fast as byzfl"] = (
+                row.ahead >= row.ahead_goal
+            )
+    if cost is not None:
+        found[f"tracking: at most {TRACKING_SHARE:.0%} of a run"] = cost.share <= TRACKING_SHARE
+    return found
+
+
+def _verdict(value: float, goal: float | None, sign: str) -> str:
+    """A ratio, in green or red where it should be ≤ or ≥ a goal."""
+    if goal is None:
+        return f"{value:.2f}×"
+    colour = "green" if (value <= goal if sign == "≤" else value >= goal) else "red"
+    return f"[{colour}]{value:.2f}×[/{colour}] ({sign} {goal:g})"
+
+
+def _print(console: Console, rows: list[Row], cost: TrackingCost | None) -> None:
+    for honest, f in dict.fromkeys((row.honest, row.f) for row in rows):
+        table = Table(title=f"{MODEL}, h = {honest}, f = {f}, b = {BATCH_SIZE}")
+        table.add_column("attack")
+        for heading in ("floor [ms]", "ours [ms]", "byzfl [ms]", "ours / floor", "byzfl / ours"):
+            table.add_column(heading, justify="right")
+        table.add_column("gradients: ours, floor's")
+        for row in rows:
+            if (row.honest, row.f) == (honest, f):
+                times = (f"{1e3 * seconds:.1f}" for seconds in (row.floor, row.ours, row.byzfl))
+                table.add_row(
+                    row.attack,
+                    *times,
+                    _verdict(row.over_floor, row.over_floor_goal, "≤"),
+                    _verdict(row.ahead, row.ahead_goal, "≥"),
+                    f"{row.way}; {row.floor_way}",
+                )
+        console.print(table)
+    if cost is not None:
+        console.print(
+            f"tracking: {1e3 * cost.metrics:.0f} ms of {cost.run:.1f} s for {cost.steps} steps, "
+            f"{cost.share:.2%}; the same run untracked takes {cost.untracked:.1f} s"
+        )
+    for goal, reached in goals(rows, cost).items():
+        console.print(
+            f"[green]reached[/green]  {goal}" if reached else f"[red]missed[/red]   {goal}"
+        )
+
+
+def _write(folder: Path, rows: list[Row], cost: TrackingCost | None) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if rows:
+        with (folder / "step.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=list(asdict(rows[0])))
+            writer.writeheader()
+            writer.writerows(asdict(row) for row in rows)
+    content: Mapping[str, Any] = {
+        "machine": machine(),
+        "byzfl": _byzfl.VERSION,
+        "goals": goals(rows, cost),
+        "rows": [asdict(row) for row in rows],
+        "tracking": None if cost is None else asdict(cost),
+    }
+    (folder / "step.json").write_text(json.dumps(content, indent=2) + "\n")

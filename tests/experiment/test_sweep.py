@@ -1,0 +1,222 @@
+"""Sweeps: every run once, whatever happens, and the worst case of each cell."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+GRID = {
+    "dataset": "digits",
+    "model": "logreg",
+    "train": {"steps": 40, "eval_every": 10, "checkpoint_every": 5},
+    "grid": {"axes": {"clip": ["none", "arc"], "attack": ["sf", "lf"], "seed": [1, 2]}},
+}
+ATTACK = """
+from lit_byz.attacks import Attack
+
+class Broken(Attack):
+    def plan(self, scene, state):
+        raise RuntimeError("this attack always fails")
+"""
+
+
+def arguments(folder: Path, *more: str, grid: Any = None) -> list[str]:
+    path = folder / "grid.yaml"
+    path.write_text(yaml.safe_dump(GRID if grid is None else grid))
+    script = str(ROOT / "pipelines" / "sweep.py")
+    return [sys.executable, script, f"config={path}", "--progress", "plain", *more]
+
+
+def sweep(folder: Path, *more: str, grid: Any = None) -> "subprocess.CompletedProcess[str]":
+    command = arguments(folder, *more, grid=grid)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=200, check=False
+    )
+
+
+def results(answer: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(answer.stdout)
+    return found
+
+
+def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(folder / "mlruns" / "mlflow.db") as database:
+        return database.execute(query).fetchall()
+
+
+RUNS = """
+    select t.value, r.status from runs r
+    join tags t on t.run_uuid = r.run_uuid and t.key = 'lit_byz.identity'
+    join tags k on k.run_uuid = r.run_uuid and k.key = 'lit_byz.kind' and k.value = 'run'
+"""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    answer = sweep(folder, "--json")
+    assert answer.returncode == 0, answer.stderr
+    (folder / "results.json").write_text(answer.stdout)
+    return folder
+
+
+def test_hierarchy_files_and_worst_case(undisturbed: Path) -> None:
+    found = json.loads((undisturbed / "results.json").read_text())
+    assert [cell["cell"] for cell in found["cells"]] == ["clip=none", "clip=arc"]
+    for cell in found["cells"]:
+        per_seed = [
+            min(cell["max_accuracy"][attack][seed]["value"] for attack in ("sf", "lf"))
+            for seed in ("1", "2")
+        ]
+        assert cell["worst_case"]["mean"] == pytest.approx(sum(per_seed) / 2)
+    kinds = dict(
+        rows(undisturbed, "select value, count(*) from tags where key='lit_byz.kind' group by 1")
+    )
+    assert kinds == {"sweep": 1, "cell": 2, "run": 8}
+    parents = rows(
+        undisturbed,
+        "select count(distinct value) from tags where key = 'mlflow.parentRunId'",
+    )
+    assert parents == [(3,)]  # the sweep, and two cells
+    stored = rows(
+        undisturbed,
+        "select value from latest_metrics where key = 'worst_case/max_accuracy' order by 1",
+    )
+    expected = sorted(cell["worst_case"]["mean"] for cell in found["cells"])
+    assert [value for (value,) in stored] == pytest.approx(expected)
+    assert (undisturbed / "outputs" / "worst_case.png").stat().st_size > 5000
+    assert "worst case" in (undisturbed / "outputs" / "worst_case.csv").read_text()
+
+
+def test_again_computes_nothing(undisturbed: Path) -> None:
+    before = rows(undisturbed, RUNS)
+    answer = sweep(undisturbed, "--json")
+    assert answer.returncode == 0
+    assert (
+        results(answer)["cells"] == json.loads((undisturbed / "results.json").read_text())["cells"]
+    )
+    assert rows(undisturbed, RUNS) == before
+
+
+def test_killed_sweeps_and_children_lose_nothing(undisturbed: Path, tmp_path: Path) -> None:
+    for attempt in range(3):
+        process = subprocess.Popen(
+            arguments(tmp_path),
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("mlruns/checkpoints/*/last.ckpt")):
+            assert time.monotonic() < deadline
+            if process.poll() is not None:
+                break
+            time.sleep(0.05)
+        time.sleep(0.4 * attempt)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    answer = sweep(tmp_path, "--json")
+    assert answer.returncode == 0, answer.stderr
+    expected = json.loads((undisturbed / "results.json").read_text())["cells"]
+    assert results(answer)["cells"] == expected
+    finished = [identity for identity, status in rows(tmp_path, RUNS) if status == "FINISHED"]
+    assert len(finished) == len(set(finished)) == 8
+    assert not [status for _, status in rows(tmp_path, RUNS) if status == "RUNNING"]
+    repeated = rows(
+        tmp_path,
+        "select count(*) from (select 1 from metrics where key = 'train/loss' "
+        "group by run_uuid, step having count(*) > 1)",
+    )
+    assert repeated == [(0,)]
+
+
+def test_two_sweeps_at_once_share_the_work(undisturbed: Path, tmp_path: Path) -> None:
+    command = arguments(tmp_path, "--json", "--workers", "1")
+    both = [
+        subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    answers = [process.communicate(timeout=200)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    expected = json.loads((undisturbed / "results.json").read_text())["cells"]
+    assert all(json.loads(answer)["cells"] == expected for answer in answers)
+    identities = [identity for identity, _ in rows(tmp_path, RUNS)]
+    assert len(identities) == len(set(identities)) == 8
+
+
+def test_a_failing_run_does_not_stop_the_others(tmp_path: Path) -> None:
+    (tmp_path / "my_attacks.py").write_text(ATTACK)
+    axes = {"attack": ["sf", "my_attacks.Broken"]}
+    grid = {**GRID, "grid": {"axes": axes}}
+    answer = sweep(tmp_path, grid=grid)
+    assert answer.returncode == 1
+    assert "this attack always fails" in answer.stdout
+    assert sorted(status for _, status in rows(tmp_path, RUNS)) == ["FAILED", "FINISHED"]
+    again = sweep(tmp_path, grid=grid)
+    assert again.returncode == 1
+    assert len(rows(tmp_path, RUNS)) == 2  # a failed run is not tried again by itself
+    sweep(tmp_path, "--retry-failed", grid=grid)
+    assert len(rows(tmp_path, RUNS)) == 3
+
+
+def test_worst_case_only_gives_the_same_worst_cases(undisturbed: Path, tmp_path: Path) -> None:
+    answer = sweep(tmp_path, "--json", "--worst-case-only", "--workers", "1")
+    assert answer.returncode == 0, answer.stderr
+    expected = json.loads((undisturbed / "results.json").read_text())["cells"]
+    found = results(answer)["cells"]
+    assert [c["worst_case"] for c in found] == [c["worst_case"] for c in expected]
+    bounded = [
+        run
+        for cell in found
+        for by_seed in cell["max_accuracy"].values()
+        for run in by_seed.values()
+        if run["lower_bound"]
+    ]
+    assert bounded
+
+
+def test_interrupted_sweeps_say_so(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        arguments(tmp_path, "train.steps=100000"),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("mlruns/checkpoints/*/last.ckpt")):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on" in text
+
+
+def test_bad_grids_start_nothing(tmp_path: Path) -> None:
+    answer = sweep(tmp_path, "workers.f=[1,20]")
+    assert answer.returncode == 2
+    assert answer.stderr.count("\n") == 1
+    assert not (tmp_path / "mlruns").exists()
+
+
+def test_dry_run_counts_and_estimates(undisturbed: Path, tmp_path: Path) -> None:
+    fresh = sweep(tmp_path, "--dry-run")
+    assert "8 runs: 2 cells, 2 attacks, 2 seeds" in fresh.stdout
+    assert "already done: 0, to do: 8" in fresh.stdout
+    assert "estimated from a few measured steps" in fresh.stdout
+    done = sweep(undisturbed, "--dry-run")
+    assert "already done: 8, to do: 0" in done.stdout
