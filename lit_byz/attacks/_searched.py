@@ -15,8 +15,8 @@ CACHED = 1 << 15
 
 # Coordinate-wise rules are looked at through so many columns: the first number tells where the
 # damage has its peaks, the second how high they are.
-LOCATING = 4096
-MEASURING = 16384
+LOCATING = 2048
+MEASURING = 8192
 
 
 @dataclass(frozen=True)

@@ -116,16 +116,11 @@ class RobustAggregator:
         """The outputs (..., d) for vectors given by a geometry."""
         return self.finish(self.prepare(geometry, step))
 
-    def damages(
-        self, geometry: Geometry, centre: torch.Tensor, step: int = 0, share: int = 1
-    ) -> torch.Tensor:
-        """‖output − centre @ basis‖ (...) for every batch item of a geometry.
-
-        Coordinate-wise rules may estimate it from one column in ``share``.
-        """
+    def damages(self, geometry: Geometry, centre: torch.Tensor, step: int = 0) -> torch.Tensor:
+        """‖output − centre @ basis‖ (...) for every batch item of a geometry."""
         prepared = self.prepare(geometry, step)
         if not self.bound_output:
-            return self.rule.damages(prepared.geometry, centre, share)
+            return self.rule.damages(prepared.geometry, centre)
         target = geometry.basis.combine(centre)
         return (self.finish(prepared) - target).double().norm(dim=-1).cpu()
 

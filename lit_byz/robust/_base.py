@@ -151,11 +151,8 @@ class Rule:
         flat = [self.aggregate(x) for x in rows.reshape(-1, *rows.shape[-2:])]
         return torch.stack(flat).reshape(*rows.shape[:-2], rows.shape[-1])
 
-    def damages(self, geometry: Geometry, centre: torch.Tensor, share: int = 1) -> torch.Tensor:
-        """‖output − centre @ basis‖ (...), without keeping the outputs where possible.
-
-        A rule whose cost lies in the coordinates may estimate it from one column in ``share``.
-        """
+    def damages(self, geometry: Geometry, centre: torch.Tensor) -> torch.Tensor:
+        """‖output − centre @ basis‖ (...), without keeping the outputs where possible."""
         basis = geometry.basis
         target = basis.combine(centre)
         probes = geometry.matrix.reshape(-1, *geometry.matrix.shape[-2:])
@@ -185,7 +182,7 @@ class GeometricRule(Rule):
     def outputs(self, geometry: Geometry) -> torch.Tensor:
         return geometry.combine(self.weights(geometry))
 
-    def damages(self, geometry: Geometry, centre: torch.Tensor, share: int = 1) -> torch.Tensor:
+    def damages(self, geometry: Geometry, centre: torch.Tensor) -> torch.Tensor:
         made_of = (self.weights(geometry).unsqueeze(-2) @ geometry.matrix).squeeze(-2)
         return geometry.combination_norms(made_of - centre)
 
@@ -205,9 +202,9 @@ class CoordinateRule(Rule):
         found = torch.cat([output for output in results if output is not None])
         return found.reshape(*batch, geometry.basis.rows.shape[-1])
 
-    def damages(self, geometry: Geometry, centre: torch.Tensor, share: int = 1) -> torch.Tensor:
+    def damages(self, geometry: Geometry, centre: torch.Tensor) -> torch.Tensor:
         ((rows, c),) = self._passes(geometry)
-        damages = self._run(geometry, rows, c, centre, share).damages
+        damages = self._run(geometry, rows, c, centre).damages
         assert damages is not None
         return damages.reshape(geometry.matrix.shape[:-2])
 
@@ -217,10 +214,9 @@ class CoordinateRule(Rule):
         rows: torch.Tensor,
         coefficients: torch.Tensor | None,
         centre: torch.Tensor | None = None,
-        share: int = 1,
     ) -> ColumnsResult:
         n = geometry.n
-        result = reduce_columns(rows, coefficients, n, self.reduction(n), centre, share)
+        result = reduce_columns(rows, coefficients, n, self.reduction(n), centre)
         if not result.finite and not geometry.basis.trusted:
             raise NonFiniteRows
         return result

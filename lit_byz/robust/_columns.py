@@ -1,6 +1,6 @@
 """Coordinate-wise rules: one fused pass over blocks of columns of C·B."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -39,20 +39,15 @@ def reduce_columns(
     n: int,
     reduction: Reduction,
     centre: torch.Tensor | None = None,
-    share: int = 1,
 ) -> ColumnsResult:
     """Apply ``reduction`` to each column of ``coefficients @ basis``.
 
     ``basis`` is (m, d), ``coefficients`` (K, n, m), or None for the basis itself. With ``centre``
-    (m,) given, the result is not the K outputs but their distances from ``centre @ basis``. These
-    may be estimated from one column in ``share``, taken in evenly spaced runs of 16.
+    (m,) given, the result is not the K outputs but their distances from ``centre @ basis``.
     """
     if _kernels.serves(basis):
-        return _compiled(basis, coefficients, n, reduction, centre, share)
-    if share > 1:
-        basis = _sample(basis, share)
-    found = _plain(basis, coefficients, n, reduction, centre)
-    return found if found.damages is None else replace(found, damages=found.damages * share**0.5)
+        return _compiled(basis, coefficients, n, reduction, centre)
+    return _plain(basis, coefficients, n, reduction, centre)
 
 
 def _compiled(
@@ -61,7 +56,6 @@ def _compiled(
     n: int,
     reduction: Reduction,
     centre: torch.Tensor | None,
-    share: int,
 ) -> ColumnsResult:
     probes = 1 if coefficients is None else coefficients.shape[0]
     c = None if coefficients is None else coefficients.to(basis.dtype).contiguous()
@@ -87,15 +81,8 @@ def _compiled(
         _kernels.pointer(target),
         _kernels.pointer(output),
         _kernels.pointer(damages),
-        share,
     )
-    return ColumnsResult(output, None if damages is None else damages * share**0.5, not broken)
-
-
-def _sample(basis: torch.Tensor, share: int) -> torch.Tensor:
-    """Every ``share``-th run of 16 columns, and no incomplete run."""
-    runs = basis[:, : basis.shape[1] // (16 * share) * 16 * share]
-    return runs.reshape(basis.shape[0], -1, share, 16)[:, :, 0].reshape(basis.shape[0], -1)
+    return ColumnsResult(output, damages, not broken)
 
 
 def _plain(

@@ -13,7 +13,6 @@
 namespace {
 
 constexpr int64_t BLOCK = 128;      // columns per block of a coordinate-wise pass
-constexpr int64_t LINE = 16;         // columns per run of a sampled pass
 constexpr int64_t GRAM_BLOCK = 256; // columns per block of a Gram pass
 constexpr int64_t BYTES = 32;       // one vector register
 
@@ -153,21 +152,11 @@ void nearest_mean(const T *rows, int64_t n, int64_t keep, T *out, T *median, T *
     }
 }
 
-// One block made of every `share`-th run of LINE columns from `column` on.
-template <typename T>
-void copy_sample(const T *source, int64_t column, int64_t d, int64_t share, bool whole, T *target) {
-    for (int64_t w = 0; w < BLOCK; w += LINE, column += LINE * share) {
-        int64_t width = whole ? LINE : std::max<int64_t>(0, std::min(LINE, d - column));
-        for (int64_t v = 0; v < width; ++v) target[w + v] = source[column + v];
-    }
-}
-
 template <typename T>
 int columns(const T *basis, int64_t stride, int64_t m, int64_t d, const T *coefficients,
             int64_t probes, int64_t n, const int32_t *pairs, int64_t pair_count, int64_t begin,
-            int64_t end, int64_t nearest, const T *centre, T *out, double *damages, int64_t share,
-            int threads) {
-    int64_t blocks = (d + BLOCK * share - 1) / (BLOCK * share);
+            int64_t end, int64_t nearest, const T *centre, T *out, double *damages, int threads) {
+    int64_t blocks = (d + BLOCK - 1) / BLOCK;
     std::vector<double> partial(static_cast<size_t>(threads) * probes, 0.0);
     std::vector<int> broken(threads, 0);
     in_parallel(blocks, threads, [&](int64_t thread, int64_t from, int64_t to) {
@@ -177,14 +166,12 @@ int columns(const T *basis, int64_t stride, int64_t m, int64_t d, const T *coeff
         typedef typename Bits<T>::type Word;
         Word worst = 0;
         for (int64_t block = from; block < to; ++block) {
-            int64_t column = block * BLOCK * share, width = std::min(BLOCK, d - column);
-            bool whole = column + BLOCK * share <= d;
-            if (!whole) std::fill(base, base + m * BLOCK, T(0));
+            int64_t column = block * BLOCK, width = std::min(BLOCK, d - column);
+            if (width < BLOCK) std::fill(base, base + m * BLOCK, T(0));
             for (int64_t j = 0; j < m; ++j) {
                 const T *source = basis + j * stride;
                 T *target_row = base + j * BLOCK;
-                if (share == 1) std::memcpy(target_row, source + column, width * sizeof(T));
-                else copy_sample(source, column, d, share, whole, target_row);
+                std::memcpy(target_row, source + column, width * sizeof(T));
                 const Word *words = reinterpret_cast<const Word *>(target_row);
                 for (int64_t w = 0; w < BLOCK; ++w)
                     worst = std::max(worst, words[w] & Bits<T>::exponent);
@@ -338,9 +325,9 @@ void spread(const T *basis, int64_t stride, int64_t m, int64_t d, T *mean, T *de
                                   const T *coefficients, int64_t probes, int64_t n,               \
                                   const int32_t *pairs, int64_t pair_count, int64_t begin,        \
                                   int64_t end, int64_t nearest, const T *centre, T *out,          \
-                                  double *damages, int64_t share, int threads) {                  \
+                                  double *damages, int threads) {                                 \
         return columns<T>(basis, stride, m, d, coefficients, probes, n, pairs, pair_count, begin, \
-                          end, nearest, centre, out, damages, share, threads);                    \
+                          end, nearest, centre, out, damages, threads);                           \
     }                                                                                             \
     extern "C" void gram_##NAME(const T *basis, int64_t stride, int64_t m, int64_t d,             \
                                 double *out, int64_t diagonal_only, int threads) {                    \

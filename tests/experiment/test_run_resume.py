@@ -251,3 +251,20 @@ def test_finished_run_is_not_computed_again(tmp_path: Path) -> None:
     other = quick(tmp_path, *SEARCHED, "resume=auto", "seed=2")
     assert not other.reused
     assert other.identity != first.identity
+
+
+def test_stopped_above_a_bound(whole: Whole, tmp_path: Path) -> None:
+    """A run that is good enough may stop; asked for again without a bound, it goes on to the end."""
+    bound = _runs.values_of(whole[0], whole[2])["test/accuracy", 3]
+    store, parameters = tmp_path / "bounded", tmp_path / "bounded.pt"
+    result = quick(store, *RICH, "resume=auto", stop_above=bound)
+    assert (result.status, result.steps_done, result.max_accuracy) == ("bounded", 4, bound)
+    assert _runs.status_of(store, result.run_id) == "KILLED"
+    assert _runs.steps_of(store, result.run_id, "test/max_accuracy_at_least") == [3]
+    again = quick(store, *RICH, "resume=auto", keep(parameters))
+    assert (again.status, again.resumed_at) == ("finished", 4)
+    assert_same_parameters(whole[1], parameters)
+    values = _runs.values_of(store, again.run_id)
+    assert values.pop(("test/max_accuracy_at_least", 3)) == bound
+    assert values == _runs.values_of(whole[0], whole[2])
+    assert _runs.duplicates(store) == []
