@@ -8,10 +8,12 @@ from pathlib import Path
 HEALTHY = """
 import torch
 library = torch.library.Library("torchvision", "DEF")
-library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+for name in ("nms", "qnms"):
+    library.define(name + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 import lit_byz
 from lit_byz._torchvision import cure
 assert cure() is False
+import torchvision
 print("untouched")
 """
 IMPORTED = """
@@ -22,9 +24,14 @@ assert cure() is False
 print(torchvision.transforms.v2.functional.hflip(__import__("torch").arange(3)[None]).tolist())
 """
 TWICE = """
+import sys
 import lit_byz
-from lit_byz._torchvision import cure
-assert cure() is False
+assert "torch" not in sys.modules
+from lit_byz import _torchvision
+import torchvision
+finders = [type(finder).__name__ for finder in sys.meta_path]
+assert "_BeforeTorchvision" not in finders
+assert _torchvision.cure() is False
 print("once")
 """
 

@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 from torch.nn.functional import pad
 
+from lit_byz._checks import check_minority
 from lit_byz.attacks._base import ATTACKS, Move, Scene, State
 from lit_byz.attacks._searched import SearchedAttack
 from lit_byz.robust import Basis
@@ -40,6 +41,7 @@ class ALIE(SearchedAttack):
 
     def plan(self, scene: Scene, state: State) -> Move:
         if self.search == "z_max" and self.tau is None:
+            check_minority(self, scene.f, scene.n, "workers")
             return replace(self, tau=z_max(scene.n, scene.f)).plan(scene, state)
         return super().plan(scene, state)
 

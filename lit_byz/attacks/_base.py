@@ -143,11 +143,11 @@ class Attack:
                     f"{type(self).__name__}: flipped must be given: the honest workers' gradients "
                     "on flipped labels, (h, d), or their mean (d,)"
                 )
-            flipped = torch.as_tensor(flipped).to(rows)
-            flipped = flipped.mean(0) if flipped.dim() == 2 else flipped
+            flipped = _mean_of(self, flipped, rows)
         server = RobustAggregator(Average()) if server is None else server
         server.check(rows.shape[0] + f)
-        scene = Scene(Basis(rows), f, server, step, flipped)
+        basis, _ = on_finite_rows(self, Basis(rows), _looked_at)
+        scene = Scene(basis, f, server, step, flipped)
         return self.act(scene, {} if state is None else state), restore
 
     def __call__(
@@ -169,6 +169,25 @@ class Attack:
         return restore(move.vector())
 
 
+def _looked_at(basis: Basis) -> Basis:
+    """The basis itself, once its norms have shown that it is finite."""
+    _ = basis.squared_norms
+    return basis
+
+
+def _mean_of(owner: Attack, flipped: Any, rows: torch.Tensor) -> torch.Tensor:
+    h, d = rows.shape
+    if isinstance(flipped, list | tuple):
+        flipped, _, _ = as_rows(owner, flipped)
+    flipped = torch.as_tensor(flipped).to(rows)
+    if tuple(flipped.shape) not in ((h, d), (d,)):
+        raise ValueError(
+            f"{type(owner).__name__}: flipped must have shape {(h, d)} or {(d,)}, "
+            f"got {tuple(flipped.shape)}"
+        )
+    return flipped.mean(0) if flipped.dim() == 2 else flipped
+
+
 def assumed_server(scene: Scene, rule: str | None, clip: str | None) -> RobustAggregator:
     """The server as attackers see it who take its rule or clipping for another one."""
     server = scene.server
@@ -176,6 +195,7 @@ def assumed_server(scene: Scene, rule: str | None, clip: str | None) -> RobustAg
         server = replace(server, rule=_build_assumed(RULES, rule, scene))
     if clip is not None:
         server = replace(server, clip=_build_assumed(CLIPS, clip, scene))
+    server.check(scene.n)
     return server
 
 

@@ -10,6 +10,9 @@ from lit_byz.attacks._sample import sample_columns, thin
 from lit_byz.attacks._search import Care, Found, grid_search, line_search
 from lit_byz.robust import CLIPS, RULES, Basis, CoordinateRule, Geometry, RobustAggregator
 
+# A larger factor would make float32 vectors overflow.
+LARGEST = 1e30
+
 # A batch of factors is so large that its small matrices, n² numbers for each, stay in cache.
 CACHED = 1 << 15
 
@@ -32,22 +35,22 @@ class SearchedAttack(Attack):
     tau: float | None = None
     search: str = "grid"
     low: float = 0.0
-    high: float = 1e6
-    points: int = 256
+    high: float = 1e5
+    points: int = 320
     evaluations: int = 16
     assumed_rule: str | None = None
     assumed_clip: str | None = None
 
     def __post_init__(self) -> None:
-        if self.tau is not None:
-            check_number(self, "tau", self.tau)
+        for name in ("tau", "low", "high"):
+            value = getattr(self, name)
+            if name != "tau" or value is not None:
+                check_number(self, name, value, -LARGEST, LARGEST)
         if self.search not in self.searches():
             options = ", ".join(self.searches())
             raise ValueError(
                 f"{type(self).__name__}: search must be one of {options}, got {self.search!r}"
             )
-        check_number(self, "low", self.low)
-        check_number(self, "high", self.high)
         if self.low >= self.high:
             raise ValueError(
                 f"{type(self).__name__}: high must be above low={self.low}, got {self.high}"
@@ -92,7 +95,8 @@ class SearchedAttack(Attack):
                     found.append(server.rule.damages(Geometry(samples[care], seen), centre))
                 else:
                     found.append(server.damages(received, centre, scene.step))
-            return torch.cat(found)
+            # A vector that overflows is replaced by zeros: no attack at all.
+            return torch.cat(found).nan_to_num(nan=0.0, posinf=0.0)
 
         low, high = float(self.low), float(self.high)
         if self.search == "line":

@@ -5,15 +5,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import NoReturn
-
-from omegaconf import DictConfig, OmegaConf
+from typing import TYPE_CHECKING, NoReturn
 
 from lit_byz.errors import BadRequest
-from lit_byz.experiment.catalogue import catalogue
-from lit_byz.experiment.config import compose
 
-Run = Callable[[DictConfig, argparse.Namespace], int | None]
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+Run = Callable[["DictConfig", argparse.Namespace], int | None]
 
 
 class Parser(argparse.ArgumentParser):
@@ -47,6 +46,11 @@ def command(
 
     ``options`` adds a command's own options to the parser. For ``sys.exit`` in a pipeline.
     """
+    # Here, because commands without a config start several times as fast without them.
+    from omegaconf import OmegaConf
+
+    from lit_byz.experiment.catalogue import catalogue
+    from lit_byz.experiment.config import compose
 
     def parse_and_run(arguments: Sequence[str]) -> int | None:
         parser = Parser(description, catalogue)

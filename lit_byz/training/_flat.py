@@ -7,11 +7,19 @@ from torch import Tensor, nn
 
 
 class FlatParameters:
-    """Where each parameter of a model lies in a vector of all of them, in the model's order."""
+    """Where each parameter of a model lies in a vector of all of them, in the model's order.
+
+    The values of a parameter are in the order that they have in memory: autograd and the optimiser
+    then work on equal layouts. No rule minds in which order coordinates are.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.size = sum(p.numel() for p in self.parameters)
+        self._channels_last = [
+            p.is_contiguous(memory_format=torch.channels_last) if p.dim() == 4 else False
+            for p in self.parameters
+        ]
         place = {id(p): i for i, p in enumerate(self.parameters)}
         # A parameter may belong to several modules, and so have several names.
         self._places = {
@@ -28,9 +36,14 @@ class FlatParameters:
     def views(self, rows: Tensor) -> Iterator[Tensor]:
         """``rows`` (..., d) seen as the parameters: (..., *shape) each, sharing memory."""
         start = 0
-        for parameter in self.parameters:
+        for parameter, channels_last in zip(self.parameters, self._channels_last, strict=True):
             end = start + parameter.numel()
-            yield rows[..., start:end].unflatten(-1, parameter.shape or (1,))
+            part = rows[..., start:end]
+            if channels_last:
+                outputs, inputs, *kernel = parameter.shape
+                yield part.unflatten(-1, (outputs, *kernel, inputs)).movedim(-1, -3)
+            else:
+                yield part.unflatten(-1, parameter.shape or (1,))
             start = end
 
     def gather(self) -> Tensor:

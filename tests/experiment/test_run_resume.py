@@ -254,7 +254,7 @@ def test_finished_run_is_not_computed_again(tmp_path: Path) -> None:
 
 
 def test_stopped_above_a_bound(whole: Whole, tmp_path: Path) -> None:
-    """A run that is good enough may stop; asked for again without a bound, it goes on to the end."""
+    """A run that is good enough may stop; without a bound it goes on to the end."""
     bound = _runs.values_of(whole[0], whole[2])["test/accuracy", 3]
     store, parameters = tmp_path / "bounded", tmp_path / "bounded.pt"
     result = quick(store, *RICH, "resume=auto", stop_above=bound)

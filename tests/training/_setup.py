@@ -83,6 +83,9 @@ class Watch(Callback):
         self.honest: list[torch.Tensor] = []
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
-        self.parameters.append(pl_module.flat.gather())
+        self.parameters.append(
+            torch.cat([p.detach().flatten() for p in pl_module.model.parameters()])
+        )
         self.observed.append(pl_module.observed)
-        self.honest.append(pl_module.honest.clone())
+        views = pl_module.flat.views(pl_module.honest)
+        self.honest.append(torch.cat([view.flatten(1) for view in views], dim=1))

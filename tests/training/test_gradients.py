@@ -66,6 +66,30 @@ def test_ways_agree(model: str, ways: list[str]) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.filterwarnings("error")
+def test_memory_layouts(way: str) -> None:
+    """Weights in either layout: the same gradients, added without a change of layout."""
+    plain, x, y = prepare(make("cnn_mnist"))
+    turned, *_ = prepare(make("cnn_mnist").to(memory_format=torch.channels_last))
+    rows = {}
+    for name, task in (("plain", plain), ("turned", turned)):
+        added = torch.zeros(len(x), task.flat.size, dtype=x.dtype)
+        WAYS[way](task, added, 1.0, x, y, {})
+        rows[name] = torch.cat([view.flatten(1) for view in task.flat.views(added)], dim=1)
+        task.flat.attach(added[0])
+        for p in (layer.weight for layer in task.model.layers if isinstance(layer, nn.Conv2d)):
+            for layout in (torch.contiguous_format, torch.channels_last):
+                same = p.grad.is_contiguous(memory_format=layout)
+                assert same == p.is_contiguous(memory_format=layout)
+        vector = task.flat.gather()
+        task.flat.scatter(2 * vector)
+        assert torch.equal(task.flat.gather(), 2 * vector)
+    assert torch.allclose(rows["plain"], rows["turned"], rtol=1e-9, atol=1e-12)
+    weights = [task.model.layers[0].weight for task in (plain, turned)]
+    assert torch.equal(*weights)
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_frozen_parameters_are_left_out(way: str) -> None:
     model = make("mlp")
     model[1].weight.requires_grad_(False)

@@ -274,7 +274,7 @@ def test_random_iterate() -> None:
     assert drawn == {0, 1, 2}
     settings: dict[str, Any] = {"steps": 6, "output": "random_iterate"}
     module, watch = simulation(make("logreg"), SignFlip(), seed=4, **settings), Watch()
-    first = module.flat.gather()
+    first = module.flat.gather()  # without convolutions, the parameters as they come
     run(module, "32-true", [watch])
     iterates = [first, *watch.parameters]
     assert module.iterate is not None
