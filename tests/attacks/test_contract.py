@@ -11,7 +11,7 @@ import torch
 
 from lit_byz.attacks import ATTACKS, Scene, State
 from lit_byz.robust import CWTM, Basis, RobustAggregator
-from tests.attacks._cases import CASES, D, F, H, SERVER, Case, flipped, honest
+from tests.attacks._cases import CASES, SERVER, Case, D, F, H, flipped, honest
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 DTYPES = [torch.float32, torch.float64]

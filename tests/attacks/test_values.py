@@ -100,7 +100,7 @@ def test_alie_divides_by_h_minus_1() -> None:
         (11, 5, 0.9674),  # 5/6
         (15, 4, 0.3488),  # 7/11
         (25, 11, 1.0676),  # 12/14
-        (51, 12, 0.3661),  # 25/39
+        (51, 12, 0.3612),  # 25/39
     ],
 )
 def test_classical_factor(n: int, f: int, z: float) -> None:
