@@ -23,5 +23,5 @@ class GaussianNoise(Attack):
     def plan(self, scene: Scene, state: State) -> Move:
         rows = scene.honest.rows
         draw = torch.Generator().manual_seed(self.seed * 1_000_003 + scene.step)
-        noise = torch.randn(rows.shape[1], generator=draw).to(rows) * self.scale
-        return Move.of_row(scene, noise)
+        noise = torch.randn(rows.shape[1], generator=draw, dtype=torch.float32).to(rows)
+        return Move.of_row(scene, noise * self.scale)

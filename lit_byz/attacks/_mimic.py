@@ -31,7 +31,9 @@ class Mimic(Attack):
         rows = scene.honest.rows
         if not state:
             draw = torch.Generator().manual_seed(self.seed)
-            state["direction"] = torch.randn(rows.shape[1], generator=draw).to(rows)
+            # In float32 whatever the default: the same seed has the same target in any precision.
+            first = torch.randn(rows.shape[1], generator=draw, dtype=torch.float32)
+            state["direction"] = first.to(rows)
             state["centre"] = torch.zeros_like(rows[0])
             state["seen"] = torch.tensor(0)
             state["target"] = torch.tensor(0)

@@ -77,27 +77,35 @@ class _Map:
         peaks = ((self.damages > left + level) & (self.damages >= right - level)).nonzero()[:, 0]
         return peaks[self.damages[peaks].topk(min(most, len(peaks))).indices]
 
-    def around(self, peaks: torch.Tensor) -> torch.Tensor:
-        """Each peak, its neighbours, and four factors on the way to either of them."""
-        at = self.factors[peaks]
-        below = self.factors[(peaks - 1).clamp(min=0)]
-        above = self.factors[(peaks + 1).clamp(max=len(self.factors) - 1)]
-        way = torch.linspace(0, 1, 6, dtype=torch.float64)
-        left, right = (torch.lerp(at[:, None], end[:, None], way) for end in (below, above))
-        return torch.cat([left, right]).unique()
+    def around(self, peaks: torch.Tensor, between: int) -> torch.Tensor:
+        """The peaks, their neighbours, and ``between`` factors on the way to each of these."""
+        at = self.factors[peaks].unsqueeze(1)
+        below, above = (end.unsqueeze(1) for end in self.neighbours(peaks))
+        way = torch.linspace(0, 1, between + 2, dtype=torch.float64)
+        return torch.cat([torch.lerp(at, below, way), torch.lerp(at, above, way)]).unique()
+
+    def neighbours(self, peaks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        last = len(self.factors) - 1
+        return self.factors[(peaks - 1).clamp(min=0)], self.factors[(peaks + 1).clamp(max=last)]
 
     def enough(self) -> torch.Tensor:
         """The smallest factor that is safely level with the best."""
         return self.factors[_level(self.damages, LEVEL / 4)].unsqueeze(0)
 
 
-def grid_search(damage: Damage, low: float, high: float, points: int) -> Found:
-    """A grid over [low, high], refined around ever fewer of its peaks, then settled exactly."""
+def _survey(damage: Damage, low: float, high: float, points: int) -> tuple[_Map, _Map]:
+    """A grid over [low, high], and a finer one around its highest peaks."""
     grid, fine = _Map(damage, Care.LOCATE), _Map(damage, Care.MEASURE)
     grid.look(spaced(low, high, points))
-    fine.look(grid.around(grid.peaks(PEAKS)))
+    fine.look(grid.around(grid.peaks(PEAKS), between=9))
+    return grid, fine
+
+
+def grid_search(damage: Damage, low: float, high: float, points: int) -> Found:
+    """A grid over [low, high], refined around ever fewer of its peaks, then settled exactly."""
+    grid, fine = _survey(damage, low, high, points)
     for most in (FINALISTS, 1):
-        finer = fine.around(fine.peaks(most))
+        finer = fine.around(fine.peaks(most), between=4)
         fine.look(finer[~torch.isin(finer, fine.factors)])
     return _settle(grid, fine, damage, low, high)
 
@@ -109,12 +117,11 @@ def line_search(damage: Damage, low: float, high: float, points: int, evaluation
     short of it: the others start at the highest peaks of a grid over [low, high], with half the
     way to their neighbours. Each looks at both sides in every one of its ``evaluations`` rounds.
     """
-    grid, climbed = _Map(damage, Care.LOCATE), _Map(damage, Care.MEASURE)
-    grid.look(spaced(low, high, points))
-    peaks = grid.peaks(PEAKS)
-    gap = grid.factors[(peaks + 1).clamp(max=points - 1)] - grid.factors[(peaks - 1).clamp(min=0)]
-    best = torch.cat([torch.zeros(1).double().clamp(low, high), grid.factors[peaks]])
-    step = torch.cat([torch.ones(1).double(), gap / 4])
+    grid, climbed = _survey(damage, low, high, points)
+    peaks = climbed.peaks(FINALISTS)
+    below, above = climbed.neighbours(peaks)
+    best = torch.cat([torch.zeros(1).double().clamp(low, high), climbed.factors[peaks]])
+    step = torch.cat([torch.ones(1).double(), (above - below) / 4])
     found = climbed.look(best)
     growing = torch.ones(len(best), dtype=torch.bool)
     for _ in range(evaluations):

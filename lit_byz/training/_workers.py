@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lit_byz.data import WorkerBatches
 from lit_byz.errors import BadRequest
-from lit_byz.training.gradients import WAYS, Task, choose, supports_joined
+from lit_byz.training.gradients import WAYS, Also, Task, choose, supports_joined
 
 
 @dataclass(frozen=True)
@@ -49,38 +49,41 @@ class HonestWorkers:
         x, y = self._round(0)
         return choose(self.task, x, y, self._buffers(0, *y.shape))
 
-    def update(self, rows: Tensor, step: int, way: str) -> Tensor:
-        """m_i ← β m_i + (1 − β) g_i in the rows (h, d); returns the losses (h,)."""
+    def update(
+        self, rows: Tensor, step: int, way: str, flip: int | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """m_i ← β m_i + (1 − β) g_i in the rows (h, d); returns the losses (h,).
+
+        With ``flip``, the number of classes, also the workers' mean gradient (d,) on the labels
+        l' = (classes − 1) − l.
+        """
         rows.mul_(self.momentum)
         share = 1 - self.momentum
-        if self.local_steps > 1:
-            losses = self._update_locally(rows, step, share)
-        elif self.full_batch:
-            losses = self._update_fully(rows, step, share)
-        else:
+        flipped = None
+        if flip is not None:
+            flipped = self.task.flat.parameters[0].new_zeros(self.task.flat.size)
+        if self.simple:
             x, y = self._round(step)
             buffers = self._buffers(step, *y.shape)
-            losses = WAYS[way](self.task, rows, share, x, y, buffers)
+            also = None if flip is None or flipped is None else Also(flip - 1 - y, flipped)
+            losses = WAYS[way](self.task, rows, share, x, y, buffers, also)
             self.task.layers.follow(buffers)
+        else:
+            if flip is not None and flipped is not None:
+                self._add_flipped(flipped, step, flip)
+            update = self._update_locally if self.local_steps > 1 else self._update_fully
+            losses = update(rows, step, share)
         if self.decay > 0 and self.local_steps == 1:
             rows.add_(self.task.flat.gather(), alpha=share * self.decay)
-        return losses
+        return losses, flipped
 
-    def flipped(self, step: int, classes: int) -> Tensor:
-        """The workers' mean gradient (d,) on labels l' = (classes − 1) − l."""
-        vector = self.task.flat.parameters[0].new_zeros(self.task.flat.size)
+    def _add_flipped(self, vector: Tensor, step: int, classes: int) -> None:
+        """Add the workers' mean gradient on flipped labels to ``vector`` (d,)."""
         self.task.flat.attach(vector)
-        if self.simple and not self.task.layers.norms:
-            x, y = self._round(step)
-            buffers = {k: v.flatten(0, 1) for k, v in self._buffers(step, *y.shape).items()}
-            output = self.task.output(buffers, x.flatten(0, 1))
-            self.task.loss(output, classes - 1 - y.flatten()).backward()
-            return vector
         for worker in range(self.batches.workers):
             for share, x, y, buffers in self._portions(worker, step):
                 loss = self.task.loss(self.task.output(buffers, x), classes - 1 - y)
                 (share / self.batches.workers * loss).backward()
-        return vector
 
     def _update_fully(self, rows: Tensor, step: int, share: float) -> Tensor:
         losses = torch.zeros(len(rows), device=rows.device)

@@ -8,10 +8,10 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -51,26 +51,61 @@ class Task:
         return output
 
 
-# A way adds (1 − β) g_i to row i of the momentums, already scaled by β, and returns the losses.
-Way = Callable[[Task, Tensor, float, Tensor, Tensor, dict[str, Tensor]], Tensor]
+@dataclass(frozen=True)
+class Also:
+    """Other labels (h, b) for the same images, whose mean gradient is added to ``vector`` (d,)."""
+
+    labels: Tensor
+    vector: Tensor
+
+
+class Way(Protocol):
+    """Adds (1 − β) g_i to row i of the momentums, already scaled by β, and returns the losses."""
+
+    def __call__(
+        self,
+        task: Task,
+        rows: Tensor,
+        share: float,
+        x: Tensor,
+        y: Tensor,
+        buffers: dict[str, Tensor],
+        also: Also | None = None,
+    ) -> Tensor: ...
 
 
 def loop(
-    task: Task, rows: Tensor, share: float, x: Tensor, y: Tensor, buffers: dict[str, Tensor]
+    task: Task,
+    rows: Tensor,
+    share: float,
+    x: Tensor,
+    y: Tensor,
+    buffers: dict[str, Tensor],
+    also: Also | None = None,
 ) -> Tensor:
     """One worker after the other; autograd adds straight into the rows."""
     losses = []
     for worker in range(len(x)):
         task.flat.attach(rows[worker])
         own = {name: value[worker] for name, value in buffers.items()}
-        loss = task.loss(task.output(own, x[worker]), y[worker])
-        (share * loss).backward()
+        output = task.output(own, x[worker])
+        loss = task.loss(output, y[worker])
+        (share * loss).backward(retain_graph=also is not None)
+        if also is not None:
+            task.flat.attach(also.vector)
+            (task.loss(output, also.labels[worker]) / len(x)).backward()
         losses.append(loss.detach())
     return torch.stack(losses)
 
 
 def batched(
-    task: Task, rows: Tensor, share: float, x: Tensor, y: Tensor, buffers: dict[str, Tensor]
+    task: Task,
+    rows: Tensor,
+    share: float,
+    x: Tensor,
+    y: Tensor,
+    buffers: dict[str, Tensor],
+    also: Also | None = None,
 ) -> Tensor:
     """All workers at once through ``torch.func.vmap``."""
 
@@ -85,11 +120,23 @@ def batched(
         view.add_(gradient.reshape(view.shape), alpha=share)
     for name, value in after.items():
         buffers[name].copy_(value)
+    if also is not None:
+        task.flat.attach(also.vector)
+        for worker in range(len(x)):
+            own = {name: value[worker] for name, value in buffers.items()}
+            loss = task.loss(task.output(own, x[worker]), also.labels[worker])
+            (loss / len(x)).backward()
     return losses.detach()
 
 
 def joined(
-    task: Task, rows: Tensor, share: float, x: Tensor, y: Tensor, buffers: dict[str, Tensor]
+    task: Task,
+    rows: Tensor,
+    share: float,
+    x: Tensor,
+    y: Tensor,
+    buffers: dict[str, Tensor],
+    also: Also | None = None,
 ) -> Tensor:
     """One forward and backward over all examples, and per worker only the weights' gradients.
 
@@ -105,15 +152,33 @@ def joined(
         )
         _check_run(task, probes)
         layers = list(probes)
-        deltas = torch.autograd.grad(losses.sum(), [probes[layer][1] for layer in layers])
-    slots = dict(zip(map(id, task.flat.parameters), task.flat.views(rows), strict=True))
-    with torch.no_grad():
-        for layer, delta in zip(layers, deltas, strict=True):
-            if isinstance(layer, nn.Linear):
-                _linear(layer, probes[layer][0], delta, workers, share, slots)
-            elif isinstance(layer, nn.Conv2d):
-                _convolution(layer, probes[layer][0], delta, workers, share, slots)
+        places = [probes[layer][1] for layer in layers]
+        deltas = torch.autograd.grad(losses.sum(), places, retain_graph=also is not None)
+        if also is not None:
+            other = torch.autograd.grad(task.loss(output, also.labels.flatten()), places)
+    inputs = [probes[layer][0] for layer in layers]
+    _add_weight_gradients(task, layers, inputs, deltas, rows, share)
+    if also is not None:
+        _add_weight_gradients(task, layers, inputs, other, also.vector.unsqueeze(0), 1.0)
     return losses.detach()
+
+
+@torch.no_grad()
+def _add_weight_gradients(
+    task: Task,
+    layers: Sequence[nn.Module],
+    inputs: Sequence[Tensor],
+    deltas: Sequence[Tensor],
+    rows: Tensor,
+    share: float,
+) -> None:
+    """Add to each row the weights' gradients from its part of the examples, times ``share``."""
+    slots = dict(zip(map(id, task.flat.parameters), task.flat.views(rows), strict=True))
+    for layer, x, delta in zip(layers, inputs, deltas, strict=True):
+        if isinstance(layer, nn.Linear):
+            _linear(layer, x, delta, len(rows), share, slots)
+        elif isinstance(layer, nn.Conv2d):
+            _convolution(layer, x, delta, len(rows), share, slots)
 
 
 def _check_run(task: Task, probes: dict[nn.Module, tuple[Tensor, Tensor]]) -> None:

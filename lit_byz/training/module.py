@@ -175,10 +175,8 @@ class RobustDSGD(lightning.LightningModule):
             self.way = workers.choose(self.settings.gradients)
         if step == self.iterate_step and self.settings.output == "random_iterate":
             self.iterate = self.flat.gather()
-        flipped = None
-        if self.attack.needs_flipped and self.f > 0:
-            flipped = workers.flipped(step, self.classes)
-        losses = workers.update(self.honest, step, self.way)
+        flip = self.classes if self.attack.needs_flipped and self.f > 0 else None
+        losses, flipped = workers.update(self.honest, step, self.way, flip)
         try:
             output = self._serve(step, float(losses.mean()), flipped)
         except NothingFinite:
