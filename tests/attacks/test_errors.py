@@ -1,0 +1,89 @@
+"""Bad settings: one line that names the attack, the argument, its value and what is allowed."""
+
+import math
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from lit_byz.attacks import (
+    ALIE,
+    FOE,
+    Attack,
+    GaussianNoise,
+    LabelFlip,
+    Mimic,
+    MinMax,
+    MinSum,
+    NonFinite,
+    SearchedAttack,
+)
+
+ARGUMENTS: list[tuple[Callable[[], Attack], type[Exception], str, str, object]] = [
+    (lambda: FOE(tau=math.nan), ValueError, "FOE", "tau", "nan"),
+    (lambda: FOE(tau=math.inf), ValueError, "FOE", "tau", "inf"),
+    (lambda: FOE(tau="2"), TypeError, "FOE", "tau", "'2'"),  # type: ignore[arg-type]
+    (lambda: FOE(search="z_max"), ValueError, "FOE", "search", "'z_max'"),  # type: ignore[arg-type]
+    (lambda: ALIE(search="zmax"), ValueError, "ALIE", "search", "'zmax'"),  # type: ignore[arg-type]
+    (lambda: FOE(low=3.0, high=3.0), ValueError, "FOE", "high", "3.0"),
+    (lambda: FOE(high=math.inf), ValueError, "FOE", "high", "inf"),
+    (lambda: ALIE(low=-math.inf), ValueError, "ALIE", "low", "-inf"),
+    (lambda: FOE(points=2), ValueError, "FOE", "points", "2"),
+    (lambda: FOE(evaluations=2.5), TypeError, "FOE", "evaluations", "2.5"),  # type: ignore[arg-type]
+    (lambda: Mimic(warmup=0), ValueError, "Mimic", "warmup", "0"),
+    (lambda: Mimic(seed=-1), ValueError, "Mimic", "seed", "-1"),
+    (lambda: GaussianNoise(scale=-1.0), ValueError, "GaussianNoise", "scale", "-1.0"),
+    (lambda: GaussianNoise(seed=1.5), TypeError, "GaussianNoise", "seed", "1.5"),  # type: ignore[arg-type]
+    (lambda: LabelFlip(beta=1.5), ValueError, "LabelFlip", "beta", "1.5"),
+    (lambda: MinMax("best"), ValueError, "MinMax", "perturbation", "'best'"),  # type: ignore[arg-type]
+    (lambda: MinSum("Std"), ValueError, "MinSum", "perturbation", "'Std'"),  # type: ignore[arg-type]
+    (lambda: NonFinite("zero"), ValueError, "NonFinite", "value", "'zero'"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("build", "error", "owner", "name", "value"), ARGUMENTS)
+def test_bad_settings(
+    build: Callable[[], Attack], error: type[Exception], owner: str, name: str, value: str
+) -> None:
+    with pytest.raises(error) as caught:
+        build()
+    message = str(caught.value)
+    assert re.search(rf"^{owner}: {name} must be .*{re.escape(value)}$", message), message
+
+
+def test_flipped_gradients_must_be_given() -> None:
+    with pytest.raises(ValueError, match="LabelFlip: flipped must be given"):
+        LabelFlip()(torch.ones(3, 2), f=1)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 2), (3, 3), (1, 3, 2), ()])
+def test_flipped_gradients_of_another_shape(shape: tuple[int, ...]) -> None:
+    expected = (
+        rf"LabelFlip: flipped must have shape \(3, 2\) or \(2,\), got {re.escape(str(shape))}"
+    )
+    with pytest.raises(ValueError, match=expected):
+        LabelFlip()(torch.ones(3, 2), f=1, flipped=torch.ones(shape))
+
+
+@pytest.mark.parametrize(("h", "f"), [(1, 1), (2, 2), (2, 5)])
+def test_classical_factor_needs_an_honest_majority(h: int, f: int) -> None:
+    with pytest.raises(ValueError, match=rf"ALIE: f must satisfy 2f < n, got f={f}, n={h + f}"):
+        ALIE(search="z_max")(torch.randn(h, 3), f)
+
+
+def test_every_vector_is_non_finite() -> None:
+    with pytest.raises(ValueError, match="FOE: every row of x is non-finite"):
+        FOE()(torch.full((3, 2), torch.nan), f=1)
+
+
+def test_a_subclass_that_says_nothing() -> None:
+    class Silent(Attack):
+        pass
+
+    class Aimless(SearchedAttack):
+        pass
+
+    for attack, words in ((Silent(), "what it sends"), (Aimless(), "along which line")):
+        with pytest.raises(TypeError, match=words):
+            attack(torch.ones(3, 2), f=1)
