@@ -16,7 +16,7 @@ from lit_byz.robust import _kernels
 
 # A squared distance below this share of the squared reach of its two vectors has lost too many of
 # float64's digits to cancellation, and is computed again from differences.
-CANCELLED = 2.0**-18
+CANCELLED = 2.0**-28
 # Coefficients that differ by no more than this share are copies of each other, up to rounding.
 IDENTICAL = 2.0**-46
 
