@@ -124,6 +124,15 @@ class RobustAggregator:
         target = geometry.basis.combine(centre)
         return (self.finish(prepared) - target).double().norm(dim=-1).cpu()
 
+    def output_and_damage(
+        self, prepared: Prepared, centre: torch.Tensor
+    ) -> tuple[torch.Tensor, float]:
+        """The output (d,) for what :meth:`prepare` returned, and its distance from the centre."""
+        if not self.bound_output:
+            return self.rule.output_and_damage(prepared.geometry, centre)
+        output = self.finish(prepared)
+        return output, float((output - prepared.geometry.basis.combine(centre)).norm())
+
     def finish(self, prepared: Prepared) -> torch.Tensor:
         """The rule's output for what :meth:`prepare` returned."""
         output = self.rule.outputs(prepared.geometry)

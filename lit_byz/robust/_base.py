@@ -160,6 +160,13 @@ class Rule:
         found = torch.stack([gap.double().norm() for gap in gaps]).cpu()
         return found.reshape(geometry.matrix.shape[:-2])
 
+    def output_and_damage(
+        self, geometry: Geometry, centre: torch.Tensor
+    ) -> tuple[torch.Tensor, float]:
+        """The output (d,) for one set of vectors, and its distance from ``centre @ basis``."""
+        output = self.outputs(geometry)
+        return output, float((output - geometry.basis.combine(centre)).norm())
+
     def choice(self, geometry: Geometry) -> Choice:
         return Choice()
 
@@ -186,6 +193,13 @@ class GeometricRule(Rule):
         made_of = (self.weights(geometry).unsqueeze(-2) @ geometry.matrix).squeeze(-2)
         return geometry.combination_norms(made_of - centre)
 
+    def output_and_damage(
+        self, geometry: Geometry, centre: torch.Tensor
+    ) -> tuple[torch.Tensor, float]:
+        made_of = self.weights(geometry) @ geometry.matrix
+        damage = geometry.combination_norms(made_of - centre)
+        return geometry.basis.combine(made_of), float(damage)
+
     def choice(self, geometry: Geometry) -> Choice:
         return Choice(weights=self.weights(geometry))
 
@@ -208,15 +222,26 @@ class CoordinateRule(Rule):
         assert damages is not None
         return damages.reshape(geometry.matrix.shape[:-2])
 
+    def output_and_damage(
+        self, geometry: Geometry, centre: torch.Tensor
+    ) -> tuple[torch.Tensor, float]:
+        ((rows, c),) = self._passes(geometry)
+        result = self._run(geometry, rows, c, centre, keep=True)
+        assert result.output is not None
+        assert result.damages is not None
+        return result.output[0], float(result.damages[0])
+
     def _run(
         self,
         geometry: Geometry,
         rows: torch.Tensor,
         coefficients: torch.Tensor | None,
         centre: torch.Tensor | None = None,
+        *,
+        keep: bool = False,
     ) -> ColumnsResult:
         n = geometry.n
-        result = reduce_columns(rows, coefficients, n, self.reduction(n), centre)
+        result = reduce_columns(rows, coefficients, n, self.reduction(n), centre, keep=keep)
         if not result.finite and not geometry.basis.trusted:
             raise NonFiniteRows
         return result

@@ -39,15 +39,18 @@ def reduce_columns(
     n: int,
     reduction: Reduction,
     centre: torch.Tensor | None = None,
+    *,
+    keep: bool = False,
 ) -> ColumnsResult:
     """Apply ``reduction`` to each column of ``coefficients @ basis``.
 
     ``basis`` is (m, d), ``coefficients`` (K, n, m), or None for the basis itself. With ``centre``
-    (m,) given, the result is not the K outputs but their distances from ``centre @ basis``.
+    (m,) given, the result is not the K outputs but their distances from ``centre @ basis``; with
+    ``keep`` it is both.
     """
     if _kernels.serves(basis):
-        return _compiled(basis, coefficients, n, reduction, centre)
-    return _plain(basis, coefficients, n, reduction, centre)
+        return _compiled(basis, coefficients, n, reduction, centre, keep)
+    return _plain(basis, coefficients, n, reduction, centre, keep)
 
 
 def _compiled(
@@ -56,15 +59,16 @@ def _compiled(
     n: int,
     reduction: Reduction,
     centre: torch.Tensor | None,
+    keep: bool,
 ) -> ColumnsResult:
     probes = 1 if coefficients is None else coefficients.shape[0]
     c = None if coefficients is None else coefficients.to(basis.dtype).contiguous()
     comparators = reduction.comparators(n)
     pairs = torch.tensor(comparators, dtype=torch.int32).reshape(-1)
     output = damages = target = None
-    if centre is None:
+    if centre is None or keep:
         output = torch.empty(probes, basis.shape[1], dtype=basis.dtype)
-    else:
+    if centre is not None:
         target = centre.to(basis.dtype).contiguous()
         damages = torch.empty(probes, dtype=torch.float64)
     broken = _kernels.call(
@@ -91,6 +95,7 @@ def _plain(
     n: int,
     reduction: Reduction,
     centre: torch.Tensor | None,
+    keep: bool,
 ) -> ColumnsResult:
     probes = 1 if coefficients is None else coefficients.shape[0]
     c = None if coefficients is None else coefficients.to(basis)
@@ -103,13 +108,12 @@ def _plain(
         finite = finite and bool(torch.isfinite(block).all())
         rows = list((block[None] if c is None else c @ block).unbind(1))
         result = _reduce_rows(rows, reduction)
-        if centre is None:
+        if centre is None or keep:
             outputs.append(result)
-        else:
+        if centre is not None:
             total += (result - centre.to(block) @ block).double().square().sum(1)
-    if centre is None:
-        return ColumnsResult(torch.cat(outputs, dim=1), None, finite)
-    return ColumnsResult(None, total.sqrt().cpu(), finite)
+    output = torch.cat(outputs, dim=1) if outputs else None
+    return ColumnsResult(output, None if centre is None else total.sqrt().cpu(), finite)
 
 
 def _reduce_rows(rows: list[torch.Tensor], reduction: Reduction) -> torch.Tensor:

@@ -49,16 +49,30 @@ def _compiler() -> str | None:
     return None
 
 
+def _openmp(compiler: str) -> tuple[str, ...]:
+    """The flag for GNU OpenMP, where the compiled code will find torch's own copy of it loaded.
+
+    The loader takes a library that is there by its name. A copy under another name, or another
+    OpenMP, would bring a second set of threads: plain threads are better than that.
+    """
+    if not (Path(torch.__file__).parent / "lib" / "libgomp.so.1").exists():
+        return ()
+    asked = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    return ("-fopenmp",) if "Free Software Foundation" in asked.stdout else ()
+
+
 def _build(compiler: str) -> Path:
     source = SOURCE.read_bytes()
-    key = hashlib.sha256(source + repr((FLAGS, compiler, _machine())).encode()).hexdigest()[:20]
+    flags = (*FLAGS, *_openmp(compiler))
+    described = repr((flags, compiler, torch.__version__, _machine()))
+    key = hashlib.sha256(source + described.encode()).hexdigest()[:20]
     target = cache_folder("kernels") / f"{key}.so"
     if target.exists():
         return target
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         product = Path(folder) / target.name
         for native in (["-march=native"], ["-mcpu=native"], []):
-            command = [compiler, *FLAGS, *native, str(SOURCE), "-o", str(product)]
+            command = [compiler, *flags, *native, str(SOURCE), "-o", str(product)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode == 0:
                 product.replace(target)

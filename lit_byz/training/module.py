@@ -201,9 +201,9 @@ class RobustDSGD(lightning.LightningModule):
         def work(basis: Basis) -> tuple[Tensor, Observation]:
             geometry = Geometry(basis) if sent is None else scene.facing(basis, sent.coefficients)
             prepared = self.server.prepare(geometry, step)
-            output = self.server.finish(prepared)
             centre = torch.zeros(basis.size, dtype=torch.float64)
             centre[:h] = 1 / h
+            output, damage = self.server.output_and_damage(prepared, centre)
             clipped = geometry.norms > prepared.threshold
             return output, Observation(
                 step=step,
@@ -214,7 +214,7 @@ class RobustDSGD(lightning.LightningModule):
                 mean_norm=float(geometry.combination_norms(centre)),
                 max_norm=float(geometry.norms[:h].max()),
                 output_norm=float(output.norm()),
-                damage=float((output - basis.combine(centre)).norm()),
+                damage=damage,
                 factor=None if sent is None else sent.factor,
                 at_edge=sent is not None and sent.at_edge,
                 non_finite=0,
