@@ -15,20 +15,27 @@ from lit_byz.experiment.tasks import Outcome, Progress, Task, compute
 
 NextTask = Callable[[], Task | None]
 Report = Callable[[Progress | Outcome], None]
+Stopping = Callable[[], bool]
 
 
 class Executor(Protocol):
-    """Takes tasks one by one until there are none, and reports progress and outcomes."""
+    """Takes tasks one by one until there are none, and reports progress and outcomes.
 
-    def run(self, next_task: NextTask, report: Report) -> None: ...
+    Once ``stopping`` says so, the tasks that are on save themselves and end.
+    """
+
+    def run(self, next_task: NextTask, report: Report, stopping: Stopping) -> None: ...
 
 
 class InProcess:
     """One task after the other, here."""
 
-    def run(self, next_task: NextTask, report: Report) -> None:
-        while (task := next_task()) is not None:
-            report(compute(task, report))
+    def run(self, next_task: NextTask, report: Report, stopping: Stopping) -> None:
+        while not stopping() and (task := next_task()) is not None:
+            outcome = compute(task, report)
+            report(outcome)
+            if outcome.status == "interrupted":
+                return  # the signal was for all of us
 
 
 @dataclass
@@ -36,6 +43,7 @@ class _Child:
     process: BaseProcess
     pipe: Connection
     task: Task | None = None
+    asked: bool = False  # to end
 
 
 @dataclass
@@ -49,7 +57,7 @@ class LocalProcesses:
     count: int
     _children: list[_Child] = field(default_factory=list)
 
-    def run(self, next_task: NextTask, report: Report) -> None:
+    def run(self, next_task: NextTask, report: Report, stopping: Stopping) -> None:
         try:
             while True:
                 idle = [child for child in self._children if child.task is None]
@@ -62,15 +70,20 @@ class LocalProcesses:
                     child.pipe.send(task)
                 if not any(child.task for child in self._children):
                     return
+                if stopping():
+                    self._terminate()
                 self._listen(report)
+        except KeyboardInterrupt:
+            for child in self._children:
+                child.process.kill()
+            raise
         finally:
             self.stop()
 
     def stop(self) -> None:
         """End the processes: idle ones at once, busy ones after they have saved their run."""
+        self._terminate()
         for child in self._children:
-            if child.task is not None and child.process.pid is not None:
-                os.kill(child.process.pid, signal.SIGTERM)
             child.pipe.close()
         for child in self._children:
             child.process.join(30)
@@ -78,9 +91,12 @@ class LocalProcesses:
                 child.process.kill()
         self._children.clear()
 
-    def kill(self) -> None:
+    def _terminate(self) -> None:
+        """Ask the busy processes to end: a run saves itself first, one not begun has nothing to."""
         for child in self._children:
-            child.process.kill()
+            if child.task is not None and not child.asked:
+                child.asked = True
+                child.process.terminate()
 
     def _start(self) -> _Child:
         context = multiprocessing.get_context("spawn")
@@ -112,8 +128,7 @@ class LocalProcesses:
 
 def _serve(pipe: Connection, path: list[str]) -> None:
     """A local process: one thread, task after task, until the pipe closes."""
-    # Ctrl-C reaches every process of a terminal: while a run is on it saves and ends, otherwise
-    # the main process decides.
+    # Ctrl-C reaches every process of a terminal; the main process decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["OMP_NUM_THREADS"] = "1"
     sys.path[:] = path
@@ -141,7 +156,7 @@ class RayTasks:
 
     address: str | None = None
 
-    def run(self, next_task: NextTask, report: Report) -> None:
+    def run(self, next_task: NextTask, report: Report, stopping: Stopping) -> None:
         try:
             import ray
         except ImportError as error:
@@ -156,7 +171,10 @@ class RayTasks:
                 running[remote.remote(task)] = task
             if not running:
                 return
-            done, _ = ray.wait(list(running), num_returns=1)
+            if stopping():
+                for reference in running:
+                    ray.cancel(reference)
+            done, _ = ray.wait(list(running), num_returns=1, timeout=1.0)
             for reference in done:
                 task = running.pop(reference)
                 try:

@@ -46,7 +46,9 @@ class StopOnSignal(Callback):
     def _install(self) -> None:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
-                signal.signal(number, self._note)
+                # A process of a sweep ignores Ctrl-C: its main process speaks for all.
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    signal.signal(number, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.requested is not None:

@@ -85,7 +85,9 @@ class Sweep:
         """Compute what is missing; the store is up to date after every run."""
         self._open_parents()
         try:
-            executor.run(self._next, lambda message: self._note(message, watch))
+            executor.run(
+                self._next, lambda message: self._note(message, watch), lambda: self.stopping
+            )
         finally:
             for cell in self._cells:
                 self._write_cell(cell)
