@@ -70,6 +70,20 @@ def command(
     return guarded(parse_and_run, argv)
 
 
+def many_runs(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a command that computes many runs."""
+    parser.add_argument("settings", nargs="*", metavar="key=value", help="see below")
+    parser.add_argument("--workers", type=int, help="processes; default: one per core")
+    parser.add_argument(
+        "--executor", choices=("processes", "inline", "ray"), default="processes", help="where to"
+    )
+    parser.add_argument("--ray-address", help="of a Ray cluster; default: one on this machine")
+    parser.add_argument("--retry-failed", action="store_true", help="compute failed runs again")
+    parser.add_argument("--progress", choices=("auto", "live", "plain", "none"), default="auto")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON, no table")
+    parser.add_argument("--out", default="outputs", help="folder for figures and tables")
+
+
 def guarded(run: Callable[[Sequence[str]], int | None], argv: Sequence[str] | None = None) -> int:
     """Call ``run`` with the arguments; failures become one line and an exit code.
 

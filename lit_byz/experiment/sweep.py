@@ -17,31 +17,39 @@ from lit_byz.tracking import Store, open_store
 from lit_byz.tracking.store import IDENTITY, KIND, PARENT
 from lit_byz.tracking.worst_case import write_worst_case
 
+# A tag of a cell: the ids of its runs.
+RUNS = "lit_byz.runs"
+# More points than these are looked up in one reading of the whole store.
+MANY = 20
+
 Watch = Callable[["Sweep", Progress | Outcome | None], None]
 
 
 @dataclass
 class Sweep:
-    """The runs of a grid, what is known of each, and what is still to do."""
+    """Runs, what is known of each, and what is still to do.
 
-    points: Sequence[Point]
+    A study that decides as it goes derives from this class: :meth:`supply` adds points, when none
+    wait, and :meth:`settle` hears of every outcome and may :meth:`drop` what is no longer needed.
+    """
+
     store: Store
     experiment_id: str
+    key: str
+    name: str
     worst_case_only: bool = False
     retry_failed: bool = False
+    kind: str = "sweep"
+    cell_kind: str = "cell"
+    points: list[Point] = field(default_factory=list)
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     running: dict[int, Progress] = field(default_factory=dict)
     computed: list[Outcome] = field(default_factory=list)
     stopping: bool = False
     run_id: str | None = None
+    dropped: set[int] = field(default_factory=set)
     _cells: dict[str, str] = field(default_factory=dict)
     _pending: list[int] = field(default_factory=list)
-
-    @property
-    def identity(self) -> str:
-        """A hash of all of its runs."""
-        joined = json.dumps(sorted(point.identity for point in self.points))
-        return hashlib.sha256(joined.encode()).hexdigest()
 
     @property
     def failed(self) -> list[Outcome]:
@@ -54,11 +62,45 @@ class Sweep:
         return [
             index
             for index in range(len(self.points))
-            if index not in self.outcomes or self.outcomes[index].status not in settled
+            if index not in self.dropped
+            and (index not in self.outcomes or self.outcomes[index].status not in settled)
         ]
 
-    def look_up(self) -> None:
-        """Find out which runs the store has already."""
+    @property
+    def cells(self) -> list[str]:
+        """The names of the cells, in the order of their points."""
+        return list(dict.fromkeys(point.cell for point in self.points))
+
+    def add(self, points: Sequence[Point]) -> None:
+        """Take in more points; those that the store has already need not be computed."""
+        known = self._known() if len(points) > MANY else None
+        for point in points:
+            index = len(self.points)
+            self.points.append(point)
+            if known is None:
+                runs = self.store.find(self.experiment_id, point.identity)
+            else:
+                runs = known.get(point.identity, [])
+            found = _settled(index, runs)
+            if found is None or (found.status == "failed" and self.retry_failed):
+                self._pending.append(index)
+            else:
+                self.outcomes[index] = found
+
+    def drop(self, cell: str) -> None:
+        """Compute no more runs of a cell; those that are on go on."""
+        needless = [index for index in self._pending if self.points[index].cell == cell]
+        self._pending = [index for index in self._pending if index not in needless]
+        self.dropped.update(needless)
+
+    def supply(self) -> None:
+        """Add points, now that none wait; a grid has no more."""
+
+    def settle(self, outcome: Outcome) -> None:
+        """Hear of an outcome; a grid has nothing to decide."""
+
+    def _known(self) -> dict[str, list[Any]]:
+        """All runs of the store by identity."""
         known: dict[str, list[Any]] = defaultdict(list)
         query = f"tags.`{KIND}` = 'run'"
         token = None
@@ -70,12 +112,7 @@ class Sweep:
                 known[run.data.tags.get(IDENTITY, "")].append(run)
             token = page.token
             if not token:
-                break
-        for index, point in enumerate(self.points):
-            found = _settled(index, known.get(point.identity, []))
-            if found is not None and not (found.status == "failed" and self.retry_failed):
-                self.outcomes[index] = found
-        self._pending = [i for i in range(len(self.points)) if i not in self.outcomes]
+                return known
 
     @property
     def pending(self) -> int:
@@ -83,13 +120,15 @@ class Sweep:
 
     def compute(self, executor: Executor, watch: Watch) -> None:
         """Compute what is missing; the store is up to date after every run."""
-        self._open_parents()
+        self.run_id = self._parent(self.key, self.kind, self.name, {})
+        for cell in self.cells:
+            self.cell_run(cell)
         try:
             executor.run(
                 self._next, lambda message: self._note(message, watch), lambda: self.stopping
             )
         finally:
-            for cell in self._cells:
+            for cell in self.cells:
                 self._write_cell(cell)
             complete = not self.missing and not self.failed
             self.store.client.set_terminated(
@@ -117,14 +156,18 @@ class Sweep:
         return saved, total
 
     def _next(self) -> Task | None:
-        if self.stopping or not self._pending:
+        if self.stopping:
+            return None
+        if not self._pending:
+            self.supply()
+        if not self._pending:
             return None
         index = min(self._pending, key=self._urgency) if self.worst_case_only else self._pending[0]
         self._pending.remove(index)
         point = self.points[index]
         self.running[index] = Progress(index, 0, int(point.config.train.steps), 0.0)
         bound = self._bound(point) if self.worst_case_only else None
-        return Task(index, to_plain(point.config), self._cells[point.cell], bound)
+        return Task(index, to_plain(point.config), self.cell_run(point.cell), bound)
 
     def _urgency(self, index: int) -> tuple[int, float, int]:
         """Cells that nobody works on first; within one, the attack that has hurt most so far."""
@@ -162,19 +205,18 @@ class Sweep:
                 self.computed.append(message)
             if message.complete:
                 self._write_cell(self.points[message.index].cell)
+            self.settle(message)
         watch(self, message)
 
-    def _open_parents(self) -> None:
-        """The sweep's own run and one per cell, taken up again if they are there."""
-        name = f"sweep of {len(self.points)} runs"
-        self.run_id = self._parent(self.identity, "sweep", name, {})
-        for cell in dict.fromkeys(point.cell for point in self.points):
-            key = hashlib.sha256(f"{self.identity} {cell}".encode()).hexdigest()
-            self._cells[cell] = self._parent(
-                key, "cell", cell or "one cell", {PARENT: str(self.run_id)}
-            )
+    def cell_run(self, cell: str) -> str:
+        """The id of a cell's own run, taken up again if it is there."""
+        if cell not in self._cells:
+            key = hashlib.sha256(f"{self.key} {cell}".encode()).hexdigest()
+            above = {PARENT: str(self.run_id)}
+            self._cells[cell] = self._parent(key, self.cell_kind, cell or "one cell", above)
             example = next(point for point in self.points if point.cell == cell)
             self._write_settings(self._cells[cell], example)
+        return self._cells[cell]
 
     def _parent(self, key: str, kind: str, name: str, tags: dict[str, str]) -> str:
         for run in self.store.find(self.experiment_id, key):
@@ -196,19 +238,22 @@ class Sweep:
         Tracker(self.store, run_id).log_hyperparams(plain)
 
     def _write_cell(self, cell: str) -> None:
-        results = [
-            (point.seed, point.attack, outcome.max_accuracy)
-            for index, point in enumerate(self.points)
-            if point.cell == cell
-            and (outcome := self.outcomes.get(index)) is not None
-            and outcome.max_accuracy is not None
-            and (outcome.complete or outcome.status == "bounded")
-        ]
+        run_id = self.cell_run(cell)
+        results = []
+        run_ids = []
+        for index, point in enumerate(self.points):
+            outcome = self.outcomes.get(index)
+            if point.cell != cell or outcome is None or outcome.max_accuracy is None:
+                continue
+            if outcome.complete or outcome.status == "bounded":
+                results.append((point.seed, point.attack, outcome.max_accuracy))
+                run_ids.append(str(outcome.run_id))
         if results:
-            write_worst_case(self.store, self._cells[cell], results)
-        open_runs = [i for i in self.missing if self.points[i].cell == cell]
-        if not open_runs:
-            self.store.client.set_terminated(self._cells[cell], "FINISHED")
+            write_worst_case(self.store, run_id, results)
+            # A run found in the store stays below the cell that computed it first.
+            self.store.client.set_tag(run_id, RUNS, json.dumps(run_ids))
+        if not any(self.points[index].cell == cell for index in self.missing):
+            self.store.client.set_terminated(run_id, "FINISHED")
 
 
 def make_sweep(
@@ -217,14 +262,16 @@ def make_sweep(
     """A sweep over the points of a grid, on the store that their configs name."""
     tracking = points[0].config.tracking
     store = open_store(tracking.uri)
+    joined = json.dumps(sorted(point.identity for point in points))
     sweep = Sweep(
-        points,
         store,
         store.experiment(tracking.experiment),
+        key=hashlib.sha256(joined.encode()).hexdigest(),
+        name=f"sweep of {len(points)} runs",
         worst_case_only=worst_case_only,
         retry_failed=retry_failed,
     )
-    sweep.look_up()
+    sweep.add(points)
     return sweep
 
 
