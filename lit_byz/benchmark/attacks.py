@@ -1,22 +1,18 @@
 """Optimised FOE and ALIE against the whole server, beside ByzFL's."""
 
 import argparse
-import csv
-import json
 import statistics
 import time
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from lit_byz.attacks import ALIE, FOE, Scene, SearchedAttack
-from lit_byz.benchmark import _byzfl
-from lit_byz.benchmark._timing import free_memory, machine
+from lit_byz.benchmark import _byzfl, _session
+from lit_byz.benchmark._timing import free_memory
 from lit_byz.benchmark.robust import gradients
 from lit_byz.errors import BadRequest, RunFailed
 from lit_byz.registry import nearest
@@ -38,7 +34,6 @@ GOALS = {"cwtm": 30.0, "cwmed": 30.0, "gm": 200.0, "multi_krum": 200.0}
 # Damages this close, relatively, are the same. Some creep towards a limit as the factor grows, and
 # ByzFL's search then runs away with it.
 SAME = 1e-4
-NAME = "attacks"
 
 
 @dataclass(frozen=True)
@@ -58,33 +53,21 @@ class Row:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help="10 honest workers and f = 1 only")
-    parser.add_argument("--out", type=Path, default=Path("outputs", "benchmark"), help="folder")
-    parser.add_argument("--only", nargs="+", metavar="RULE", help=f"some of {', '.join(GOALS)}")
+    _session.add_options(parser, list(GOALS), quick="10 honest workers and f = 1 only", repeats=5)
     parser.add_argument("--search", default="grid", help="our search: grid (default) or line")
-    parser.add_argument("--repeats", type=int, default=5, help="of ours (5); byzfl is timed once")
     parser.add_argument("--parameters", type=int, default=PARAMETERS, help="model size (431080)")
-    parser.add_argument("--threads", type=int, help="threads for both libraries (torch's default)")
 
 
 def run(parsed: argparse.Namespace) -> int:
-    rules = list(GOALS) if parsed.only is None else parsed.only
-    for rule in rules:
-        if rule not in GOALS:
-            raise BadRequest(f"--only: unknown name '{rule}': {nearest(rule, list(GOALS))}")
+    rules = _session.chosen(parsed, list(GOALS))
     if parsed.search not in FOE.searches():
         raise BadRequest(f"--search: {nearest(parsed.search, FOE.searches())}")
-    for option in ("repeats", "parameters", "threads"):
-        value = getattr(parsed, option)
-        if value is not None and value < 1:
-            raise BadRequest(f"--{option} {value}: must be at least 1")
-    if parsed.threads is not None:
-        torch.set_num_threads(parsed.threads)
+    if parsed.parameters < 1:
+        raise BadRequest(f"--parameters {parsed.parameters}: must be at least 1")
     byzfl = _byzfl.load()
     sizes = QUICK_SIZES if parsed.quick else SIZES
     rows = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
+    with _session.progress_bar() as progress:
         task = progress.add_task("", total=len(sizes) * len(rules) * len(ATTACKS))
         for h, f in sizes:
             honest = gradients(h + f, f, parsed.parameters)[:h]
@@ -93,7 +76,8 @@ def run(parsed: argparse.Namespace) -> int:
                     progress.update(task, description=f"{attack} on {rule}, n={h + f}, f={f}")
                     rows.append(_row(byzfl, honest, f, attack, rule, parsed.search, parsed.repeats))
                     progress.advance(task)
-    _write(parsed.out, rows, parsed.search)
+    made = {"evaluations": EVALUATIONS, "search": parsed.search}
+    _session.write(parsed.out, "attacks", rows, goals(rows), **made)
     console = Console()
     _print(console, rows)
     console.print(f"written to {parsed.out}")
@@ -175,24 +159,4 @@ def _print(console: Console, rows: list[Row]) -> None:
                 words = (row.attack, row.rule)
                 table.add_row(*words, *times, f"{row.our_damage:.5g}", f"{row.byzfl_damage:.5g}")
         console.print(table)
-    for goal, reached in goals(rows).items():
-        console.print(
-            f"[green]reached[/green]  {goal}" if reached else f"[red]missed[/red]   {goal}"
-        )
-
-
-def _write(folder: Path, rows: list[Row], search: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{NAME}.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(asdict(rows[0])))
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
-    content = {
-        "machine": machine(),
-        "byzfl": _byzfl.VERSION,
-        "evaluations": EVALUATIONS,
-        "search": search,
-        "goals": goals(rows),
-        "rows": [asdict(row) for row in rows],
-    }
-    (folder / f"{NAME}.json").write_text(json.dumps(content, indent=2) + "\n")
+    _session.print_verdicts(console, goals(rows))

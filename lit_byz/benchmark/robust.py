@@ -1,24 +1,19 @@
 """The server: every rule with and without ARC and NNM, beside ByzFL's."""
 
 import argparse
-import csv
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from lit_byz.benchmark import _byzfl
-from lit_byz.benchmark._runtime import RuntimePoint, draw_runtime, measure_runtime, runtime_sizes
-from lit_byz.benchmark._timing import free_memory, machine, take_turns
-from lit_byz.errors import BadRequest, RunFailed
-from lit_byz.registry import nearest
+from lit_byz.benchmark import _byzfl, _session
+from lit_byz.benchmark._runtime import draw_runtime, measure_runtime, runtime_sizes
+from lit_byz.benchmark._timing import free_memory, take_turns
+from lit_byz.errors import RunFailed
 
 DESCRIPTION = "Time the server's rules with and without ARC and NNM, as ratios to ByzFL's."
 
@@ -72,21 +67,11 @@ class AddedCost:
 
 def options(parser: argparse.ArgumentParser) -> None:
     names = [*_byzfl.PAIRS, FIGURE]
-    parser.add_argument("--quick", action="store_true", help="fewer rules, sizes and repeats")
-    parser.add_argument("--out", type=Path, default=Path("outputs", "benchmark"), help="folder")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help=f"some of {', '.join(names)}")
-    parser.add_argument("--repeats", type=int, default=7, help="at most so many of each (7)")
-    parser.add_argument("--threads", type=int, help="threads for both libraries (torch's default)")
+    _session.add_options(parser, names, quick="fewer rules, sizes and repeats", repeats=7)
 
 
 def run(parsed: argparse.Namespace) -> int:
-    rules, figure = _chosen(parsed.only, parsed.quick)
-    if parsed.repeats < 2:
-        raise BadRequest(f"--repeats {parsed.repeats}: must be at least 2")
-    if parsed.threads is not None:
-        if parsed.threads < 1:
-            raise BadRequest(f"--threads {parsed.threads}: must be at least 1")
-        torch.set_num_threads(parsed.threads)
+    rules, figure = _chosen(parsed)
     byzfl = _byzfl.load()
     console = Console()
     repeats, budget = (3, 3.0) if parsed.quick else (parsed.repeats, 15.0)
@@ -94,8 +79,7 @@ def run(parsed: argparse.Namespace) -> int:
     points = runtime_sizes(quick=parsed.quick) if figure else []
     steps = len(cases) + len(points) + (len(_sizes(parsed.quick)) if rules else 0)
     rows, added, runtimes = [], [], []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
+    with _session.progress_bar() as progress:
         task = progress.add_task("", total=steps)
         for size in _sizes(parsed.quick) if rules else []:
             x = gradients(*size)
@@ -110,7 +94,16 @@ def run(parsed: argparse.Namespace) -> int:
             progress.update(task, description=f"runtime, n={point[0]}, d={point[1]:,}")
             runtimes.append(measure_runtime(byzfl, *point, repeats=repeats, budget=budget))
             progress.advance(task)
-    _write(parsed.out, rows, added, runtimes)
+    _session.write(
+        parsed.out,
+        "robust",
+        rows,
+        goals(rows, added),
+        arc_added=[asdict(cost) for cost in added],
+        runtime=[asdict(point) for point in runtimes],
+    )
+    if runtimes:
+        draw_runtime(runtimes, parsed.out / "runtime.png")
     _print(console, rows, added)
     console.print(f"written to {parsed.out}")
     apart = [row for row in rows if row.difference is not None and row.difference > AGREEMENT]
@@ -132,15 +125,12 @@ def gradients(n: int, f: int, d: int) -> torch.Tensor:
     return x
 
 
-def _chosen(only: list[str] | None, quick: bool) -> tuple[list[str], bool]:
+def _chosen(parsed: argparse.Namespace) -> tuple[list[str], bool]:
     """The rules to time, and whether to draw the figure."""
-    if only is None:
-        return (QUICK_RULES if quick else list(_byzfl.PAIRS)), True
-    known = [*_byzfl.PAIRS, FIGURE]
-    for name in only:
-        if name not in known:
-            raise BadRequest(f"--only: unknown name '{name}': {nearest(name, known)}")
-    return [name for name in _byzfl.PAIRS if name in only], FIGURE in only
+    names = _session.chosen(parsed, [*_byzfl.PAIRS, FIGURE])
+    if parsed.only is None and parsed.quick:
+        return QUICK_RULES, True
+    return [name for name in names if name != FIGURE], FIGURE in names
 
 
 def _sizes(quick: bool) -> list[tuple[int, int, int]]:
@@ -229,29 +219,4 @@ def _print(console: Console, rows: list[Row], added: list[AddedCost]) -> None:
             f"ARC adds {1e3 * cost.added:.2f} ms at n = {cost.n}, d = {cost.d:,}: "
             f"{cost.share:.1%} of byzfl's NNM ({1e3 * cost.byzfl_nnm:.0f} ms)"
         )
-    for goal, reached in goals(rows, added).items():
-        console.print(
-            f"[green]reached[/green]  {goal}" if reached else f"[red]missed[/red]   {goal}"
-        )
-
-
-def _write(
-    folder: Path, rows: list[Row], added: list[AddedCost], runtimes: list[RuntimePoint]
-) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    if rows:
-        with (folder / "robust.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(asdict(rows[0])))
-            writer.writeheader()
-            writer.writerows(asdict(row) for row in rows)
-    if runtimes:
-        draw_runtime(runtimes, folder / "runtime.png")
-    content = {
-        "machine": machine(),
-        "byzfl": _byzfl.VERSION,
-        "goals": goals(rows, added),
-        "rows": [asdict(row) for row in rows],
-        "arc_added": [asdict(cost) for cost in added],
-        "runtime": [asdict(point) for point in runtimes],
-    }
-    (folder / "robust.json").write_text(json.dumps(content, indent=2) + "\n")
+    _session.print_verdicts(console, goals(rows, added))

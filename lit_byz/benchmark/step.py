@@ -1,22 +1,16 @@
 """A whole training step: against the floor that plain torch sets, and against ByzFL."""
 
 import argparse
-import csv
-import json
 import statistics
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from lit_byz.benchmark import _byzfl
+from lit_byz.benchmark import _byzfl, _session
 from lit_byz.benchmark._simulations import (
     BATCH_SIZE,
     BYZFL_ATTACKS,
@@ -28,9 +22,8 @@ from lit_byz.benchmark._simulations import (
     synthetic_batches,
     take_turns_training,
 )
-from lit_byz.benchmark._timing import free_memory, machine
-from lit_byz.errors import BadRequest, RunFailed
-from lit_byz.registry import nearest
+from lit_byz.benchmark._timing import free_memory
+from lit_byz.errors import RunFailed
 
 DESCRIPTION = (
     "Time whole training steps, as ratios to plain torch's gradients and to ByzFL's steps."
@@ -84,28 +77,19 @@ class TrackingCost:
 
 def options(parser: argparse.ArgumentParser) -> None:
     names = [*BYZFL_ATTACKS, TRACKING]
-    parser.add_argument("--quick", action="store_true", help="ten honest workers, fewer repeats")
-    parser.add_argument("--out", type=Path, default=Path("outputs", "benchmark"), help="folder")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help=f"some of {', '.join(names)}")
-    parser.add_argument("--repeats", type=int, default=15, help="steps of ours that count (15)")
-    parser.add_argument("--threads", type=int, help="threads for both libraries (torch's default)")
+    quick = "ten honest workers, fewer repeats"
+    _session.add_options(parser, names, quick=quick, repeats=15)
 
 
 def run(parsed: argparse.Namespace) -> int:
-    attacks, tracking = _chosen(parsed.only)
-    if parsed.repeats < 2:
-        raise BadRequest(f"--repeats {parsed.repeats}: must be at least 2")
-    if parsed.threads is not None:
-        if parsed.threads < 1:
-            raise BadRequest(f"--threads {parsed.threads}: must be at least 1")
-        torch.set_num_threads(parsed.threads)
+    names = _session.chosen(parsed, [*BYZFL_ATTACKS, TRACKING])
+    attacks, tracking = [name for name in names if name != TRACKING], TRACKING in names
     byzfl = _byzfl.load()
     repeats, budget = (4, 3.0) if parsed.quick else (parsed.repeats, 20.0)
     sizes = QUICK_SIZES if parsed.quick else SIZES
     cases = [(*size, attack) for size in sizes for attack in attacks]
     rows, cost = [], None
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
+    with _session.progress_bar() as progress:
         task = progress.add_task("", total=len(cases) + tracking)
         for honest, f, attack in cases:
             progress.update(task, description=f"{attack}, n={honest + f}")
@@ -115,19 +99,10 @@ def run(parsed: argparse.Namespace) -> int:
             progress.update(task, description=TRACKING)
             cost = tracking_cost(QUICK_TRACKED_STEPS if parsed.quick else TRACKED_STEPS)
             progress.advance(task)
-    _write(parsed.out, rows, cost)
+    spent = None if cost is None else asdict(cost)
+    _session.write(parsed.out, "step", rows, goals(rows, cost), tracking=spent)
     _print(Console(), rows, cost)
     return 0
-
-
-def _chosen(only: list[str] | None) -> tuple[list[str], bool]:
-    """The attacks to time, and whether to time tracking."""
-    known = [*BYZFL_ATTACKS, TRACKING]
-    for name in only or []:
-        if name not in known:
-            raise BadRequest(f"--only: unknown name '{name}': {nearest(name, known)}")
-    chosen = known if only is None else only
-    return [name for name in BYZFL_ATTACKS if name in chosen], TRACKING in chosen
 
 
 def _row(byzfl: Any, honest: int, f: int, attack: str, repeats: int, budget: float) -> Row:
@@ -239,24 +214,4 @@ def _print(console: Console, rows: list[Row], cost: TrackingCost | None) -> None
             f"tracking: {1e3 * cost.metrics:.0f} ms of {cost.run:.1f} s for {cost.steps} steps, "
             f"{cost.share:.2%}; the same run untracked takes {cost.untracked:.1f} s"
         )
-    for goal, reached in goals(rows, cost).items():
-        console.print(
-            f"[green]reached[/green]  {goal}" if reached else f"[red]missed[/red]   {goal}"
-        )
-
-
-def _write(folder: Path, rows: list[Row], cost: TrackingCost | None) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    if rows:
-        with (folder / "step.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(asdict(rows[0])))
-            writer.writeheader()
-            writer.writerows(asdict(row) for row in rows)
-    content: Mapping[str, Any] = {
-        "machine": machine(),
-        "byzfl": _byzfl.VERSION,
-        "goals": goals(rows, cost),
-        "rows": [asdict(row) for row in rows],
-        "tracking": None if cost is None else asdict(cost),
-    }
-    (folder / "step.json").write_text(json.dumps(content, indent=2) + "\n")
+    _session.print_verdicts(console, goals(rows, cost))

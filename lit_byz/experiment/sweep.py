@@ -93,6 +93,10 @@ class Sweep:
         self._pending = [index for index in self._pending if index not in needless]
         self.dropped.update(needless)
 
+    def wants_points(self) -> bool:
+        """Whether a free worker asks :meth:`supply` first: where no run waits for it."""
+        return not self._pending
+
     def supply(self) -> None:
         """Add points, now that none wait; a grid has no more."""
 
@@ -158,7 +162,7 @@ class Sweep:
     def _next(self) -> Task | None:
         if self.stopping:
             return None
-        if not self._pending:
+        if self.wants_points():
             self.supply()
         if not self._pending:
             return None
@@ -169,7 +173,7 @@ class Sweep:
         bound = self._bound(point) if self.worst_case_only else None
         return Task(index, to_plain(point.config), self.cell_run(point.cell), bound)
 
-    def _urgency(self, index: int) -> tuple[int, float, int]:
+    def _urgency(self, index: int) -> tuple[float, ...]:
         """Cells that nobody works on first; within one, the attack that has hurt most so far."""
         point = self.points[index]
         busy = sum(
@@ -213,10 +217,14 @@ class Sweep:
         if cell not in self._cells:
             key = hashlib.sha256(f"{self.key} {cell}".encode()).hexdigest()
             above = {PARENT: str(self.run_id)}
-            self._cells[cell] = self._parent(key, self.cell_kind, cell or "one cell", above)
+            self._cells[cell] = self._parent(key, self.kind_of(cell), cell or "one cell", above)
             example = next(point for point in self.points if point.cell == cell)
             self._write_settings(self._cells[cell], example)
         return self._cells[cell]
+
+    def kind_of(self, cell: str) -> str:
+        """What the tag of a cell's own run says that it is."""
+        return self.cell_kind
 
     def _parent(self, key: str, kind: str, name: str, tags: dict[str, str]) -> str:
         for run in self.store.find(self.experiment_id, key):

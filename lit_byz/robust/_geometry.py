@@ -79,8 +79,11 @@ class Basis:
         if w.dim() == 1 and _kernels.serves(self.rows):
             output = self.rows.new_empty(self.rows.shape[1])
             w = w.contiguous()
-            _kernels.call("combine", self.rows, _kernels.pointer(w), _kernels.pointer(output))
-        elif self.rows.dim() == 2:
+            pointers = _kernels.pointer(w), _kernels.pointer(output)
+            if _kernels.call("combine", self.rows, *pointers) and not self.trusted:
+                raise NonFiniteRows
+            return output
+        if self.rows.dim() == 2:
             output = w @ self.rows
         else:
             output = (w.unsqueeze(-2) @ self.rows).squeeze(-2)

@@ -276,21 +276,39 @@ void gram(const T *basis, int64_t stride, int64_t m, int64_t d, double *out, int
 
 // out = weights @ basis for one row of weights.
 template <typename T>
-void combine(const T *basis, int64_t stride, int64_t m, int64_t d, const T *weights, T *out,
-             int threads) {
+int combine(const T *basis, int64_t stride, int64_t m, int64_t d, const T *weights, T *out,
+            int threads) {
     constexpr int64_t width = 2048; // one piece of the output stays in the first cache
-    in_parallel((d + width - 1) / width, threads, [&](int64_t, int64_t from, int64_t to) {
+    constexpr int64_t together = 4; // rows per visit of that piece
+    std::vector<int> broken(std::max(threads, 1), 0);
+    in_parallel((d + width - 1) / width, threads, [&](int64_t thread, int64_t from, int64_t to) {
+        typename Bits<T>::type worst = 0;
         for (int64_t block = from; block < to; ++block) {
-            int64_t begin = block * width, end = std::min(begin + width, d);
-            for (int64_t w = begin; w < end; ++w) out[w] = weights[0] * basis[w];
-            for (int64_t j = 1; j < m; ++j) {
-                const T *__restrict__ row = basis + j * stride;
-                T *__restrict__ target = out;
-                T weight = weights[j];
-                for (int64_t w = begin; w < end; ++w) target[w] += weight * row[w];
+            int64_t begin = block * width, size = std::min(width, d - begin);
+            T *__restrict__ target = out + begin;
+            const T *first = basis + begin;
+            int64_t j = m % together;
+            for (int64_t w = 0; w < size; ++w) target[w] = j ? weights[0] * first[w] : T(0);
+            for (int64_t r = 1; r < j; ++r) {
+                const T *__restrict__ row = first + r * stride;
+                for (int64_t w = 0; w < size; ++w) target[w] += weights[r] * row[w];
+            }
+            for (; j < m; j += together) {
+                const T *__restrict__ r0 = first + j * stride, *__restrict__ r1 = r0 + stride;
+                const T *__restrict__ r2 = r1 + stride, *__restrict__ r3 = r2 + stride;
+                T w0 = weights[j], w1 = weights[j + 1], w2 = weights[j + 2], w3 = weights[j + 3];
+                for (int64_t w = 0; w < size; ++w)
+                    target[w] += (w0 * r0[w] + w1 * r1[w]) + (w2 * r2[w] + w3 * r3[w]);
+            }
+            for (int64_t w = 0; w < size; ++w) {
+                typename Bits<T>::type bits;
+                std::memcpy(&bits, target + w, sizeof(T));
+                worst = std::max(worst, bits & Bits<T>::exponent);
             }
         }
+        broken[thread] = worst == Bits<T>::exponent;
     });
+    return *std::max_element(broken.begin(), broken.end());
 }
 
 // Coordinate-wise mean and standard deviation (ddof 1) of the rows.
@@ -340,9 +358,9 @@ void spread(const T *basis, int64_t stride, int64_t m, int64_t d, T *mean, T *de
                                 double *out, int64_t diagonal_only, int threads) {                    \
         gram<T>(basis, stride, m, d, out, diagonal_only, threads);                                \
     }                                                                                             \
-    extern "C" void combine_##NAME(const T *basis, int64_t stride, int64_t m, int64_t d,          \
-                                   const T *weights, T *out, int threads) {                       \
-        combine<T>(basis, stride, m, d, weights, out, threads);                                   \
+    extern "C" int combine_##NAME(const T *basis, int64_t stride, int64_t m, int64_t d,           \
+                                  const T *weights, T *out, int threads) {                        \
+        return combine<T>(basis, stride, m, d, weights, out, threads);                            \
     }                                                                                             \
     extern "C" void spread_##NAME(const T *basis, int64_t stride, int64_t m, int64_t d, T *mean,  \
                                   T *deviation, int threads) {                                    \

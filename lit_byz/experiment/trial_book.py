@@ -1,0 +1,255 @@
+"""The trials of a study in an Optuna storage: each once, each in the hands of one process."""
+
+import hashlib
+import itertools
+import json
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from lit_byz.errors import BadRequest, RunFailed
+from lit_byz.experiment.grid import Values
+from lit_byz.experiment.search_space import Problem
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial
+
+# Trials at random before the sampler trusts what it has seen.
+STARTUP = 6
+# Attributes of a study and of its trials.
+IDENTITY, RETRY_OF = "lit_byz.identity", "retry_of"
+RUN_ID, RUNS, RUNS_PRUNED = "mlflow_run_id", "runs", "runs_pruned"
+
+
+@dataclass
+class TrialBook:
+    """A study's trials.
+
+    A process holds a file lock for each trial that it works on, and one on the study while it
+    takes a trial: a trial that is marked as running and that nobody holds was left by a process
+    that is gone, and is taken up by the next. On several machines the folder of the locks must be
+    shared.
+    """
+
+    problem: Problem
+    study: "Study"
+    storage: "BaseStorage"
+    locks: Path
+    retry_failed: bool = False
+    _lock: FileLock = field(init=False)
+    _held: dict[int, FileLock] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._lock = _study_lock(self.locks, self.study.study_name)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else takes a trial meanwhile."""
+        with self._lock:
+            yield
+
+    def trials(self) -> "Sequence[FrozenTrial]":
+        return self.study.get_trials(deepcopy=False)
+
+    @property
+    def incumbent(self) -> float | None:
+        """The best value of a complete trial, whoever computed it."""
+        from optuna.trial import TrialState
+
+        values = [t.value for t in self.trials() if t.state == TrialState.COMPLETE]
+        return max((value for value in values if value is not None), default=None)
+
+    def take(self) -> "FrozenTrial | None":
+        """A trial to work on: one that was left behind, one to be tried again, or a new one."""
+        from optuna.trial import TrialState
+
+        with self.alone():
+            trials = self.trials()
+            for trial in trials:
+                if trial.state == TrialState.RUNNING and self._hold(trial.number):
+                    return trial
+            retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
+            for trial in trials:
+                if (
+                    self.retry_failed
+                    and trial.state == TrialState.FAIL
+                    and trial.number not in retried
+                ):
+                    return self._add(trial.params, {RETRY_OF: trial.number})
+            if self.used >= self.problem.trials:
+                return None
+            return self._add(self._suggest(trials), {})
+
+    @property
+    def used(self) -> int:
+        """How many trials there are; one that is tried again counts once."""
+        trials = self.trials()
+        return len(trials) - sum(RETRY_OF in trial.user_attrs for trial in trials)
+
+    def note(self, number: int, key: str, value: Any) -> None:
+        self.storage.set_trial_user_attr(self._id(number), key, value)
+
+    def complete(self, number: int, value: float) -> None:
+        self.study.tell(number, value)
+        self.release(number)
+
+    def prune(self, number: int, upper_bound: float) -> None:
+        from optuna.trial import TrialState
+
+        # At one step for all, so that the sampler orders pruned trials by their bounds alone.
+        self.storage.set_trial_intermediate_value(self._id(number), 0, upper_bound)
+        self.study.tell(number, state=TrialState.PRUNED)
+        self.release(number)
+
+    def fail(self, number: int) -> None:
+        from optuna.trial import TrialState
+
+        self.study.tell(number, state=TrialState.FAIL)
+        self.release(number)
+
+    def release(self, number: int) -> None:
+        self._held.pop(number).release()
+
+    def _hold(self, number: int) -> bool:
+        if number in self._held:
+            return False
+        name = f"{_digest(self.study.study_name)[:24]}-{number}.lock"
+        lock = FileLock(self.locks / name)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return False
+        self._held[number] = lock
+        return True
+
+    def _add(self, params: Values, attributes: dict[str, Any]) -> "FrozenTrial":
+        from optuna.trial import TrialState, create_trial
+
+        space = {key: part.distribution() for key, part in self.problem.space.items()}
+        new = create_trial(
+            state=TrialState.RUNNING, params=params, distributions=space, user_attrs=attributes
+        )
+        self.study.add_trial(new)
+        made = self.trials()[-1]
+        self._hold(made.number)
+        return made
+
+    def _suggest(self, trials: "Sequence[FrozenTrial]") -> Values:
+        """What to try next, from the seed, the number of the trial and what is known so far."""
+        import optuna
+
+        seed = int(self.problem.reference()[0].config.seed)
+        own_seed = int(_digest(f"{seed} {len(trials)}")[:8], 16)
+        # In a study of its own, so that nothing is stored before it is known to be new.
+        scratch = optuna.create_study(
+            direction="maximize",
+            sampler=optuna.samplers.TPESampler(
+                seed=own_seed, n_startup_trials=STARTUP, constant_liar=True
+            ),
+        )
+        scratch.add_trials(trials)
+        space = self.problem.space
+        asked = scratch.ask({key: part.distribution() for key, part in space.items()}).params
+        tried = [trial.params for trial in trials]
+        params = {key: part.rounded(asked[key]) for key, part in space.items()}
+        if params not in tried:
+            return params
+        if asked not in tried:
+            return asked
+        product = itertools.product(*(part.values() for part in space.values()))
+        untried = [
+            values
+            for row in product
+            if (values := dict(zip(space, row, strict=True))) not in tried
+        ]
+        return random.Random(own_seed).choice(untried)
+
+    def _id(self, number: int) -> int:
+        study_id = self.storage.get_study_id_from_name(self.study.study_name)
+        return self.storage.get_trial_id_from_study_id_trial_number(study_id, number)
+
+
+def open_book(
+    problem: Problem, folder: Path, *, name: str | None, url: str | None, retry_failed: bool = False
+) -> TrialBook:
+    """The trials of a problem, new or as they were left.
+
+    ``folder`` is that of the runs' store; ``url`` names a database instead of a journal there.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study_name = name or default_name(problem)
+    locks = folder / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    # Two processes that make the tables of a new database would trip over each other.
+    with _study_lock(locks, study_name):
+        storage = _storage(folder, study_name, url)
+        study = optuna.create_study(
+            storage=storage, study_name=study_name, direction="maximize", load_if_exists=True
+        )
+        known = study.user_attrs.get(IDENTITY)
+        if known is None:
+            study.set_user_attr(IDENTITY, problem.identity)
+    if known not in (None, problem.identity):
+        raise BadRequest(f"--study {study_name}: is a study of other settings; choose another name")
+    return TrialBook(problem, study, storage, locks, retry_failed)
+
+
+def default_name(problem: Problem) -> str:
+    """The same for the same settings, so that the same command goes on with its study."""
+    return f"tune-{problem.reference()[0].config.dataset.name}-{problem.identity[:10]}"
+
+
+def check_url(url: str | None) -> None:
+    """Refuse what cannot be the address of a database, before anything is made."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    if url is None:
+        return
+    try:
+        make_url(url).get_dialect()
+    except (ArgumentError, ImportError) as error:
+        reason = " ".join(str(error).split())
+        raise BadRequest(
+            f"--storage {url}: must be the URL of a database, such as sqlite:///study.db ({reason})"
+        ) from error
+
+
+def _storage(folder: Path, study_name: str, url: str | None) -> "BaseStorage":
+    from optuna.storages import JournalStorage, RDBStorage
+    from optuna.storages.journal import JournalFileBackend
+    from sqlalchemy.exc import SQLAlchemyError
+
+    if url is None:
+        path = folder / "optuna" / f"{_file_name(study_name)}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return JournalStorage(JournalFileBackend(str(path)))
+    waiting = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
+    try:
+        return RDBStorage(url, engine_kwargs=waiting)
+    except (SQLAlchemyError, ImportError, OSError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise RunFailed(f"--storage {url}: cannot be opened: {reason}") from error
+
+
+def _file_name(study_name: str) -> str:
+    """A study's name where it can be a file's; a marked copy of it where it cannot."""
+    safe = "".join(c if c.isalnum() or c in "-_. " else "_" for c in study_name)[:100]
+    return safe if safe == study_name else f"{safe}-{_digest(study_name)[:8]}"
+
+
+def _study_lock(locks: Path, study_name: str) -> FileLock:
+    return FileLock(locks / f"{_digest(study_name)[:24]}.lock", is_singleton=True)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(json.dumps(text).encode()).hexdigest()
