@@ -153,35 +153,63 @@ class Geometry:
     def _with_origin(self) -> torch.Tensor:
         return pad(self.matrix, (0, 0, 0, 1))
 
-    @cached_property
+    @property
     def inner_products(self) -> torch.Tensor:
         """Inner products (..., n + 1, n + 1), zero for the origin, which comes last."""
-        c = self._with_origin
-        return c @ self.basis.gram @ c.mT
+        return self._measured[0]
 
-    @cached_property
+    @property
     def squared_distances(self) -> torch.Tensor:
         """‖x_i − x_j‖² (..., n + 1, n + 1); the last row and column stand for the origin."""
-        c, gram, inner = self._with_origin, self.basis.gram, self.inner_products
+        return self._measured[1]
+
+    @cached_property
+    def _measured(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inner products and squared distances."""
+        small = self.matrix.reshape(-1, self.basis.size)
+        compiled = self.basis.rows.dim() == 2 and _kernels.serves(small)
+        inner, distances, doubtful = self._compiled(small) if compiled else self._plain()
+        if doubtful is not None:
+            self._repair(distances, doubtful)
+        return inner, distances
+
+    def _compiled(
+        self, small: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        gram = self.basis.gram.contiguous()
+        shape = (*self.matrix.shape[:-2], self.n + 1, self.n + 1)
+        inner, distances = (torch.empty(shape, dtype=torch.float64) for _ in range(2))
+        doubtful = torch.empty(shape, dtype=torch.bool)
+        found = _kernels.call(
+            "distances",
+            small.contiguous(),
+            self.n,
+            _kernels.pointer(gram),
+            CANCELLED,
+            IDENTICAL,
+            *(_kernels.pointer(x) for x in (inner, distances, doubtful)),
+        )
+        return inner, distances, doubtful if found else None
+
+    def _plain(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        c, gram = self._with_origin, self.basis.gram
+        inner = c @ gram @ c.mT
         squares = inner.diagonal(dim1=-2, dim2=-1)
         distances = (squares.unsqueeze(-1) + squares.unsqueeze(-2) - 2 * inner).clamp_(min=0)
-        lengths = gram.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
-        reach = (c.abs() @ lengths.unsqueeze(-1)).squeeze(-1)
+        reach = (c.abs() @ self._lengths.unsqueeze(-1)).squeeze(-1)
         doubtful = distances < CANCELLED * (reach.unsqueeze(-1) + reach.unsqueeze(-2)).square()
         doubtful = doubtful.triu(diagonal=1)
         distances.diagonal(dim1=-2, dim2=-1).zero_()
-        if bool(doubtful.any()):
-            self._repair(distances, c, lengths, doubtful)
-        return distances
+        return inner, distances, doubtful if bool(doubtful.any()) else None
 
-    def _repair(
-        self,
-        distances: torch.Tensor,
-        c: torch.Tensor,
-        lengths: torch.Tensor,
-        doubtful: torch.Tensor,
-    ) -> None:
+    @property
+    def _lengths(self) -> torch.Tensor:
+        """The norms (..., m) of the basis."""
+        return self.basis.gram.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
+
+    def _repair(self, distances: torch.Tensor, doubtful: torch.Tensor) -> None:
         """Replace the ``doubtful`` squared distances by ones computed from differences."""
+        c, lengths = self._with_origin, self._lengths
         size, m = distances.shape[-1], c.shape[-1]
         flat = distances.reshape(-1, size, size)
         rows = c.expand(*distances.shape[:-2], size, m).reshape(-1, size, m)

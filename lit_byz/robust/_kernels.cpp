@@ -7,8 +7,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <thread>
 #include <vector>
+
+#include "_parallel.h"
 
 namespace {
 
@@ -46,22 +47,6 @@ template <typename T> class Buffer {
     std::vector<T> memory_;
     T *start_;
 };
-
-// With torch's own OpenMP its threads do the work, which are awake already; threads of our own would
-// have to share the cores with them while they spin.
-template <typename Work> void in_parallel(int64_t blocks, int threads, Work work) {
-    int64_t count = std::max<int64_t>(1, std::min<int64_t>(threads, blocks));
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(count) schedule(static, 1) if (count > 1)
-    for (int64_t t = 0; t < count; ++t) work(t, blocks * t / count, blocks * (t + 1) / count);
-#else
-    std::vector<std::thread> pool;
-    for (int64_t t = 1; t < count; ++t)
-        pool.emplace_back(work, t, blocks * t / count, blocks * (t + 1) / count);
-    work(0, 0, blocks / count);
-    for (std::thread &thread : pool) thread.join();
-#endif
-}
 
 // Rows [0, rows) of `out` (rows x BLOCK) become coefficients (rows x m) times base (m x BLOCK).
 template <typename T, int ROWS>
@@ -288,10 +273,11 @@ int combine(const T *basis, int64_t stride, int64_t m, int64_t d, const T *weigh
             T *__restrict__ target = out + begin;
             const T *first = basis + begin;
             int64_t j = m % together;
-            for (int64_t w = 0; w < size; ++w) target[w] = j ? weights[0] * first[w] : T(0);
-            for (int64_t r = 1; r < j; ++r) {
+            std::fill(target, target + size, T(0));
+            for (int64_t r = 0; r < j; ++r) {
                 const T *__restrict__ row = first + r * stride;
-                for (int64_t w = 0; w < size; ++w) target[w] += weights[r] * row[w];
+                const T weight = weights[r];
+                for (int64_t w = 0; w < size; ++w) target[w] += weight * row[w];
             }
             for (; j < m; j += together) {
                 const T *__restrict__ r0 = first + j * stride, *__restrict__ r1 = r0 + stride;

@@ -21,7 +21,9 @@ import torch
 
 from lit_byz._cache import cache_folder
 
-SOURCE = Path(__file__).with_name("_kernels.cpp")
+HERE = Path(__file__).parent
+SOURCES = (HERE / "_kernels.cpp", HERE / "_small.cpp")
+HEADERS = (HERE / "_parallel.h",)
 # Comparisons may assume finite numbers; sums keep their order, so results do not depend on flags.
 FLAGS = (
     *("-O3", "-std=c++17", "-shared", "-fPIC", "-pthread", "-fno-strict-aliasing"),
@@ -62,7 +64,7 @@ def _openmp(compiler: str) -> tuple[str, ...]:
 
 
 def _build(compiler: str) -> Path:
-    source = SOURCE.read_bytes()
+    source = b"".join(path.read_bytes() for path in (*SOURCES, *HEADERS))
     flags = (*FLAGS, *_openmp(compiler))
     described = repr((flags, compiler, torch.__version__, _machine()))
     key = hashlib.sha256(source + described.encode()).hexdigest()[:20]
@@ -72,7 +74,7 @@ def _build(compiler: str) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         product = Path(folder) / target.name
         for native in (["-march=native"], ["-mcpu=native"], []):
-            command = [compiler, *flags, *native, str(SOURCE), "-o", str(product)]
+            command = [compiler, *flags, *native, *map(str, SOURCES), "-o", str(product)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode == 0:
                 product.replace(target)
@@ -113,7 +115,8 @@ def call(name: str, x: torch.Tensor, *arguments: Any) -> int:
     """Call ``name`` for the rows of ``x``; integers become 64-bit, the thread count goes last."""
     loaded = library()
     assert loaded is not None
-    converted = [ctypes.c_int64(a) if isinstance(a, int) else a for a in arguments]
+    kinds = {int: ctypes.c_int64, float: ctypes.c_double}
+    converted = [kinds[type(a)](a) if type(a) in kinds else a for a in arguments]
     rows, columns = x.shape
     shape = [ctypes.c_int64(x.stride(0)), ctypes.c_int64(rows), ctypes.c_int64(columns)]
     function = getattr(loaded, f"{name}_{SUFFIX[x.dtype]}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from lit_byz._checks import check_integer, check_minority
+from lit_byz.robust import _kernels
 from lit_byz.robust._base import MIXES, Mix
 from lit_byz.robust._geometry import Geometry
 
@@ -32,9 +33,14 @@ class NNM(Mix):
         check_minority(self, self.f, n)
 
     def matrix(self, geometry: Geometry, step: int = 0) -> torch.Tensor:
-        distances = geometry.squared_distances[..., :-1, :-1]
-        # A vector is its own nearest, before any copy of it.
-        distances = distances - torch.eye(geometry.n, dtype=torch.float64)
         keep = geometry.n - self.f
+        squares = geometry.squared_distances
+        small = squares.reshape(-1, squares.shape[-1])
+        if _kernels.serves(small):
+            matrix = torch.empty(*squares.shape[:-2], geometry.n, geometry.n, dtype=torch.float64)
+            _kernels.call("nearest", small, geometry.n, keep, _kernels.pointer(matrix))
+            return matrix
+        # A vector is its own nearest, before any copy of it.
+        distances = squares[..., :-1, :-1] - torch.eye(geometry.n, dtype=torch.float64)
         nearest = distances.argsort(dim=-1, stable=True)[..., :keep]
         return torch.zeros_like(distances).scatter_(-1, nearest, 1.0 / keep)
