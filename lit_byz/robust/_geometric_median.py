@@ -6,6 +6,7 @@ import torch
 from torch.nn.functional import pad
 
 from lit_byz._checks import check_integer, check_number
+from lit_byz.robust import _kernels
 from lit_byz.robust._affine import origin, squared_distances_to
 from lit_byz.robust._base import RULES, GeometricRule
 from lit_byz.robust._geometry import Geometry
@@ -39,6 +40,14 @@ class GeometricMedian(GeometricRule):
 
     def weights(self, geometry: Geometry) -> torch.Tensor:
         distances = geometry.squared_distances
+        small = distances.reshape(-1, distances.shape[-1])
+        if _kernels.serves(small):
+            inner = geometry.inner_products.contiguous()
+            found = torch.empty(*distances.shape[:-2], geometry.n, dtype=torch.float64)
+            settings = float(self.nu), self.iterations, float(self.tolerance)
+            into = _kernels.pointer(found)
+            _kernels.call("weiszfeld", small, _kernels.pointer(inner), *settings, into)
+            return found
         at = origin(geometry)
         moving = torch.ones(distances.shape[:-2], dtype=torch.bool)
         for _ in range(self.iterations):

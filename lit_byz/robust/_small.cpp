@@ -108,3 +108,64 @@ extern "C" int nearest_f64(const double *squared_distances, int64_t, int64_t row
     });
     return 0;
 }
+
+// For sets of n vectors and the origin, last: the weights (n) of the smoothed geometric median.
+// Gaps are taken from distances or from inner products, whichever bound on the error is smaller.
+extern "C" int weiszfeld_f64(const double *squared_distances, int64_t, int64_t rows, int64_t size,
+                             const double *inner_products, double nu, int64_t iterations,
+                             double tolerance, double *weights, int threads) {
+    const int64_t n = size - 1;
+    in_parallel(rows / size, threads, [&](int64_t, int64_t from, int64_t to) {
+        std::vector<double> at(size), next(size), image(size), shadow(size), lengths(size);
+        auto times = [size](const double *matrix, const std::vector<double> &x, double *out) {
+            std::fill(out, out + size, 0.0);
+            for (int64_t i = 0; i < size; ++i) {
+                const double weight = x[i], *row = matrix + i * size;
+                if (weight == 0.0) continue;
+                for (int64_t j = 0; j < size; ++j) out[j] += weight * row[j];
+            }
+        };
+        auto dot = [size](const std::vector<double> &x, const std::vector<double> &y) {
+            double sum = 0.0;
+            for (int64_t i = 0; i < size; ++i) sum += x[i] * y[i];
+            return sum;
+        };
+        for (int64_t item = from; item < to; ++item) {
+            const double *squares = squared_distances + item * size * size;
+            const double *inner = inner_products + item * size * size;
+            for (int64_t i = 0; i < size; ++i)
+                lengths[i] = std::sqrt(std::max(0.0, inner[i * size + i]));
+            std::fill(at.begin(), at.end(), 0.0);
+            at[n] = 1.0;
+            next[n] = 0.0;
+            for (int64_t iteration = 0; iteration < iterations; ++iteration) {
+                times(squares, at, image.data());
+                times(inner, at, shadow.data());
+                double spread = dot(at, image) / 2, square = dot(at, shadow);
+                double reach = dot(at, lengths), total = 0.0, nearest = INFINITY;
+                for (int64_t i = 0; i < n; ++i) {
+                    double most = (reach + lengths[i]) * (reach + lengths[i]);
+                    double gap = image[i] + spread <= most
+                                     ? image[i] - spread
+                                     : square - 2 * shadow[i] + lengths[i] * lengths[i];
+                    gap = std::max(nu, std::sqrt(std::max(0.0, gap)));
+                    nearest = std::min(nearest, gap);
+                    total += next[i] = 1 / gap;
+                }
+                for (int64_t i = 0; i < n; ++i) next[i] /= total;
+                at.swap(next);
+                if (tolerance <= 0) {
+                    next[n] = 0.0;
+                    continue;
+                }
+                for (int64_t i = 0; i < size; ++i) next[i] = at[i] - next[i];
+                times(squares, next, image.data());
+                double moved = -dot(next, image) / 2, allowed = tolerance * nearest;
+                next[n] = 0.0;
+                if (moved <= allowed * allowed) break;
+            }
+            std::copy(at.begin(), at.begin() + n, weights + item * n);
+        }
+    });
+    return 0;
+}
