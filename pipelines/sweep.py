@@ -18,6 +18,11 @@ from lit_byz.experiment.cli import Parser, guarded, many_runs
 if TYPE_CHECKING:
     from lit_byz.experiment.sweep import Sweep
 
+FIGURE_1 = (
+    "the paper's Figure 1a:  python pipelines/sweep.py experiment=figure_1a  "
+    "(500 runs; --dry-run says how long)"
+)
+
 
 def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_intermixed_args(arguments)
@@ -37,7 +42,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if sweep.pending:
         compute(sweep, executor, options.progress)
-    return conclude(sweep, options.out, as_json=options.json)
+    named = any(setting.startswith(("experiment=", "config=")) for setting in options.settings)
+    return conclude(sweep, options.out, as_json=options.json, hint=None if named else FIGURE_1)
 
 
 def _parser() -> Parser:

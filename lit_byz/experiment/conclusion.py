@@ -20,8 +20,6 @@ from lit_byz.report.worst_case_table import (
     worst_cases,
 )
 
-NEXT = "python pipelines/sweep.py dataset=mnist model=cnn_mnist train.steps=1000"
-
 
 def accuracies(sweep: Sweep) -> Results:
     """The maximal accuracies of a sweep's runs that have one."""
@@ -39,8 +37,8 @@ def accuracies(sweep: Sweep) -> Results:
     }
 
 
-def conclude(sweep: Sweep, folder: str, *, as_json: bool = False) -> int:
-    """Show and keep a sweep's results; returns the exit code."""
+def conclude(sweep: Sweep, folder: str, *, as_json: bool = False, hint: str | None = None) -> int:
+    """Show and keep a sweep's results, then a hint at what to do next; returns the exit code."""
     results = accuracies(sweep)
     title = f"{len(sweep.points)} runs on {sweep.points[0].config.dataset.name}"
     out = Path(folder)
@@ -76,7 +74,8 @@ def conclude(sweep: Sweep, folder: str, *, as_json: bool = False) -> int:
         console.print(f"{len(sweep.failed)} runs failed: --retry-failed computes them again")
     console.print(f"figure {picture}, numbers {numbers}", highlight=False)
     console.print(f"see the runs:   {sweep.store.ui_command}", highlight=False, soft_wrap=True)
-    console.print(f"the same on MNIST: {NEXT} --dry-run", highlight=False, soft_wrap=True)
+    if hint is not None:
+        console.print(hint, highlight=False, soft_wrap=True)
     return code
 
 
