@@ -10,13 +10,9 @@ the last one stopped: finished runs are not computed twice.
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lit_byz.experiment.catalogue import catalogue
 from lit_byz.experiment.cli import Parser, guarded, many_runs
-
-if TYPE_CHECKING:
-    from lit_byz.experiment.sweep import Sweep
 
 FIGURE_1 = (
     "the paper's Figure 1a:  python pipelines/sweep.py experiment=figure_1a  "
@@ -30,6 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     from lit_byz.experiment.conclusion import conclude
     from lit_byz.experiment.grid import points, read_grid
     from lit_byz.experiment.session import compute, make_executor
+    from lit_byz.experiment.study import plan
     from lit_byz.experiment.sweep import make_sweep
 
     found = points(read_grid(options.settings, "quickstart"))
@@ -38,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
         found, worst_case_only=options.worst_case_only, retry_failed=options.retry_failed
     )
     if options.dry_run:
-        _show_plan(sweep)
+        print(plan(sweep))
         return 0
     if sweep.pending:
         compute(sweep, executor, options.progress)
@@ -56,23 +53,6 @@ def _parser() -> Parser:
         help="stop runs that cannot lower the worst case any more",
     )
     return parser
-
-
-def _show_plan(sweep: "Sweep") -> None:
-    from lit_byz.experiment.estimate import estimate
-
-    cells = len({point.cell for point in sweep.points})
-    attacks = len({point.attack for point in sweep.points})
-    seeds = len({point.seed for point in sweep.points})
-    print(f"{len(sweep.points)} runs: {cells} cells, {attacks} attacks, {seeds} seeds")
-    waiting = [point for index, point in enumerate(sweep.points) if index not in sweep.outcomes]
-    print(f"already done: {len(sweep.points) - len(waiting)}, to do: {len(waiting)}")
-    if waiting:
-        cost = estimate(waiting)
-        hours = cost.seconds / 3600
-        shown = f"{hours:.1f} h" if hours > 1.5 else f"{cost.seconds / 60:.1f} min"
-        print(f"estimated from a few measured steps: {shown} of one process as this one, ", end="")
-        print(f"{cost.bytes / 1e6:.0f} MB in the store")
 
 
 if __name__ == "__main__":

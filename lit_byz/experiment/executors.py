@@ -1,21 +1,30 @@
 """Where tasks are computed: in this process, in local processes, or on a Ray cluster."""
 
+import contextlib
+import logging
+import math
 import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
-from lit_byz.errors import BadRequest
+from lit_byz.errors import BadRequest, RunFailed
+from lit_byz.experiment.ray_worker import Board, Place, compute_remotely
 from lit_byz.experiment.tasks import Outcome, Progress, Task, compute
 
 NextTask = Callable[[], Task | None]
 Report = Callable[[Progress | Outcome], None]
 Stopping = Callable[[], bool]
+
+# Seconds that a run has for saving itself, once it is asked to end.
+GRACE = 30.0
 
 
 class Executor(Protocol):
@@ -65,9 +74,7 @@ class LocalProcesses:
                     task = next_task()
                     if task is None:
                         break
-                    child = idle.pop() if idle else self._start()
-                    child.task = task
-                    child.pipe.send(task)
+                    self._give(task, idle)
                 if not any(child.task for child in self._children):
                     return
                 if stopping():
@@ -80,15 +87,28 @@ class LocalProcesses:
         finally:
             self.stop()
 
+    def _give(self, task: Task, idle: list[_Child]) -> None:
+        """Send a task to an idle process, or to a new one."""
+        while True:
+            child = idle.pop() if idle else self._start()
+            try:
+                child.pipe.send(task)
+            except OSError:  # it was killed while it had nothing to do
+                self._children.remove(child)
+                continue
+            child.task = task
+            return
+
     def stop(self) -> None:
         """End the processes: idle ones at once, busy ones after they have saved their run."""
         self._terminate()
         for child in self._children:
             child.pipe.close()
         for child in self._children:
-            child.process.join(30)
+            child.process.join(GRACE)
             if child.process.is_alive():
                 child.process.kill()
+                child.process.join()
         self._children.clear()
 
     def _terminate(self) -> None:
@@ -130,9 +150,15 @@ def _serve(pipe: Connection, path: list[str]) -> None:
     """A local process: one thread, task after task, until the pipe closes."""
     # Ctrl-C reaches every process of a terminal; the main process decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ["OMP_NUM_THREADS"] = "1"
     sys.path[:] = path
     import torch
+
+    def report(progress: Progress) -> None:
+        # A main process that is gone is no failure of the run, which will be told to end.
+        with contextlib.suppress(OSError):
+            pipe.send(progress)
 
     torch.set_num_threads(1)
     while True:
@@ -140,52 +166,108 @@ def _serve(pipe: Connection, path: list[str]) -> None:
             task = pipe.recv()
         except (EOFError, OSError):
             return
-        outcome = compute(task, pipe.send)
+        outcome = compute(task, report)
         try:
             pipe.send(outcome)
-        except (BrokenPipeError, OSError):
+        except OSError:
             return
+
+
+def _end_with_parent() -> None:
+    """Have this process save its run and end, once the main process has: by kill -9, say."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
+    os._exit(1)
 
 
 @dataclass
 class RayTasks:
-    """Ray core tasks, as many at once as the cluster has CPUs; the store must be reachable there.
+    """Ray core tasks, one thread each, as many at once as the cluster has CPUs.
 
-    ``address`` is a cluster's, or None for one on this machine.
+    ``address`` is a cluster's, or None for one on this machine with ``count`` CPUs (default: all).
+    The nodes of a cluster share the working directory, and the store with it unless that is a
+    server. A worker that is killed loses its task, which is reported as interrupted.
     """
 
     address: str | None = None
+    count: int | None = None
 
     def run(self, next_task: NextTask, report: Report, stopping: Stopping) -> None:
+        with self._cluster() as ray:
+            board = ray.remote(num_cpus=0)(Board).remote()
+            remote = ray.remote(num_cpus=1, max_retries=0)(compute_remotely)
+            place = Place.here()
+            running: dict[Any, Task] = {}
+            patience = math.inf
+            try:
+                while True:
+                    slots = self.count or max(1, int(ray.cluster_resources().get("CPU", 1)))
+                    while len(running) < slots and (task := next_task()) is not None:
+                        running[remote.remote(task, place, board)] = task
+                    if not running:
+                        return
+                    if stopping() and patience == math.inf:
+                        board.stop.remote()
+                        patience = time.monotonic() + GRACE
+                    if time.monotonic() > patience:
+                        _cancel(ray, running)
+                    done, _ = ray.wait(list(running), num_returns=len(running), timeout=0.5)
+                    for progress in _progress(ray, board):
+                        report(progress)
+                    for reference in done:
+                        report(_outcome(ray, reference, running.pop(reference)))
+            finally:
+                _cancel(ray, running)
+
+    @contextlib.contextmanager
+    def _cluster(self) -> Iterator[Any]:
+        """Ray, connected; a connection that was there before stays."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else Ray warns of it
         try:
             import ray
         except ImportError as error:
             raise BadRequest("--executor ray needs Ray: pip install 'lit_byz[ray]'") from error
-        if not ray.is_initialized():
-            ray.init(address=self.address, log_to_driver=False, logging_level="ERROR")
-        remote: Any = ray.remote(num_cpus=1, max_retries=0)(_compute_remotely)
-        running: dict[Any, Task] = {}
-        slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        while True:
-            while len(running) < slots and (task := next_task()) is not None:
-                running[remote.remote(task)] = task
-            if not running:
-                return
-            if stopping():
-                for reference in running:
-                    ray.cancel(reference)
-            done, _ = ray.wait(list(running), num_returns=1, timeout=1.0)
-            for reference in done:
-                task = running.pop(reference)
-                try:
-                    report(ray.get(reference))
-                except ray.exceptions.RayError as error:
-                    text = " ".join(str(error).split())[:500]
-                    report(Outcome(task.index, "interrupted", error=text))
+        if ray.is_initialized():
+            yield ray
+            return
+        settings: dict[str, Any] = {"address": self.address}
+        if self.address is None:
+            # Tasks and outcomes are small: Ray's store of objects may be about as small as it can.
+            settings = {"address": "local", "num_cpus": self.count, "include_dashboard": False}
+            settings["object_store_memory"] = 100_000_000
+        try:
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, **settings)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise RunFailed(f"Ray cluster {settings['address']}: {reason}") from error
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
 
 
-def _compute_remotely(task: Task) -> Outcome:
-    import torch
+def _progress(ray: Any, board: Any) -> list[Progress]:
+    try:
+        taken: list[Progress] = ray.get(board.take.remote())
+    except ray.exceptions.RayError:
+        return []  # the board's process was killed; the tasks go on
+    return taken
 
-    torch.set_num_threads(1)
-    return compute(task, lambda progress: None)
+
+def _outcome(ray: Any, reference: Any, task: Task) -> Outcome:
+    try:
+        outcome: Outcome = ray.get(reference)
+    except ray.exceptions.RayError as error:
+        text = " ".join(str(getattr(error, "cause", None) or error).split())[:500]
+        return Outcome(task.index, "interrupted", error=text)
+    return outcome
+
+
+def _cancel(ray: Any, running: dict[Any, Task]) -> None:
+    for reference in running:
+        ray.cancel(reference, force=True)

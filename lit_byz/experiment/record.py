@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from lit_byz.errors import BadRequest
 from lit_byz.experiment.config import to_plain
 from lit_byz.tracking import Store, Tracker, open_store
-from lit_byz.tracking.store import FOLDER, IDENTITY, KIND, PARENT
+from lit_byz.tracking.store import FOLDER, IDENTITY, KIND, PARENT, without_password
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -48,7 +49,7 @@ class TrackedRun:
         self.tracker.log_hyperparams(to_plain(config))
         with TemporaryDirectory() as folder:
             settings = Path(folder) / "config.yaml"
-            settings.write_text(OmegaConf.to_yaml(config))
+            settings.write_text(without_password(OmegaConf.to_yaml(config)))
             self.tracker.save_file(settings)
             self._describe_data(config, module, Path(folder))
         if any("BatchNorm" in type(layer).__name__ for layer in module.modules()):
@@ -88,7 +89,9 @@ class TrackedRun:
         if self.store is not None and self.run_id is not None:
             self.store.client.set_terminated(self.run_id, status)
         if status == "FINISHED":
-            self.checkpoint.unlink(missing_ok=True)
+            # A process that was killed while it saved has left a part of a checkpoint.
+            for path in (self.checkpoint, self.checkpoint.with_suffix(".part")):
+                path.unlink(missing_ok=True)
             if self.checkpoint.parent.exists() and not any(self.checkpoint.parent.iterdir()):
                 self.checkpoint.parent.rmdir()
 
@@ -160,6 +163,7 @@ def _known_run(store: Store, run: "Run", identity: str, given: Path | None) -> T
         if status == "RUNNING" and given is None:
             # We hold the claim, so nobody runs it: its process was killed before it could save.
             store.client.set_terminated(run_id, "KILLED")
+            shutil.rmtree(checkpoint.parent, ignore_errors=True)
         return None
     store.client.update_run(run_id, status="RUNNING")
     return TrackedRun(store, run_id, identity, tracker, checkpoint, True, False)

@@ -58,7 +58,9 @@ class Range:
     def rounded(self, value: Any) -> Any:
         if self.integer:
             return int(value)
-        return min(max(float(f"{value:.{DIGITS}g}"), self.low), self.high)
+        near = min(max(float(f"{value:.{DIGITS}g}"), self.low), self.high)
+        fine = self.log or abs(near - value) < (self.high - self.low) / 1000
+        return near if fine else value
 
     def distribution(self) -> "BaseDistribution":
         from optuna.distributions import FloatDistribution, IntDistribution
@@ -306,9 +308,10 @@ def _typed(problem: Problem) -> Problem:
         for end in part.ends():
             for point in problem.trial(0, {**first, key: end}):
                 seen.append(OmegaConf.select(point.config, key))
+        typed[key] = part
         if isinstance(part, Range):
             integer = all(isinstance(value, int) for value in seen)
             kind = int if integer else float
-            part = replace(part, low=kind(part.low), high=kind(part.high), integer=integer)
-        typed[key] = part
+            low, high = kind(part.low), kind(part.high)
+            typed[key] = replace(part, low=low, high=high, integer=integer)
     return replace(problem, space=typed)

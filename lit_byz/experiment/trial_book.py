@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from lit_byz.errors import BadRequest, RunFailed
 from lit_byz.experiment.grid import Values
 from lit_byz.experiment.search_space import Problem
+from lit_byz.tracking.store import without_password
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -45,9 +46,12 @@ class TrialBook:
     retry_failed: bool = False
     _lock: FileLock = field(init=False)
     _held: dict[int, FileLock] = field(default_factory=dict)
+    _to_retry: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._lock = _study_lock(self.locks, self.study.study_name)
+        if self.retry_failed:  # once: what fails again waits for the next command
+            self._to_retry = {trial.number for trial in self.failed()}
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -75,23 +79,31 @@ class TrialBook:
             for trial in trials:
                 if trial.state == TrialState.RUNNING and self._hold(trial.number):
                     return trial
-            retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
-            for trial in trials:
-                if (
-                    self.retry_failed
-                    and trial.state == TrialState.FAIL
-                    and trial.number not in retried
-                ):
+            for trial in self.failed():
+                if trial.number in self._to_retry:
                     return self._add(trial.params, {RETRY_OF: trial.number})
             if self.used >= self.problem.trials:
                 return None
             return self._add(self._suggest(trials), {})
+
+    def failed(self) -> "list[FrozenTrial]":
+        """Trials that failed and were not tried again."""
+        from optuna.trial import TrialState
+
+        trials = self.trials()
+        retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
+        return [t for t in trials if t.state == TrialState.FAIL and t.number not in retried]
 
     @property
     def used(self) -> int:
         """How many trials there are; one that is tried again counts once."""
         trials = self.trials()
         return len(trials) - sum(RETRY_OF in trial.user_attrs for trial in trials)
+
+    @property
+    def settled(self) -> int:
+        """How many trials have come to their end."""
+        return sum(trial.state.is_finished() for trial in self.trials())
 
     def note(self, number: int, key: str, value: Any) -> None:
         self.storage.set_trial_user_attr(self._id(number), key, value)
@@ -165,9 +177,7 @@ class TrialBook:
             return asked
         product = itertools.product(*(part.values() for part in space.values()))
         untried = [
-            values
-            for row in product
-            if (values := dict(zip(space, row, strict=True))) not in tried
+            values for row in product if (values := dict(zip(space, row, strict=True))) not in tried
         ]
         return random.Random(own_seed).choice(untried)
 
@@ -218,9 +228,9 @@ def check_url(url: str | None) -> None:
     try:
         make_url(url).get_dialect()
     except (ArgumentError, ImportError) as error:
-        reason = " ".join(str(error).split())
         raise BadRequest(
-            f"--storage {url}: must be the URL of a database, such as sqlite:///study.db ({reason})"
+            f"--storage {without_password(url)}: must be the URL of a database, such as "
+            f"sqlite:///study.db ({' '.join(str(error).split())})"
         ) from error
 
 
@@ -237,8 +247,8 @@ def _storage(folder: Path, study_name: str, url: str | None) -> "BaseStorage":
     try:
         return RDBStorage(url, engine_kwargs=waiting)
     except (SQLAlchemyError, ImportError, OSError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise RunFailed(f"--storage {url}: cannot be opened: {reason}") from error
+        text = f"--storage {url}: cannot be opened: {' '.join(str(error).split())[:300]}"
+        raise RunFailed(without_password(text)) from error
 
 
 def _file_name(study_name: str) -> str:

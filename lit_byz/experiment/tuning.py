@@ -1,15 +1,15 @@
 """Tuning: a sweep whose cells are trials of an Optuna study.
 
-A trial's value is its worst case, a minimum over attacks, so it is bounded from above as soon as one
-attack has finished: a trial that cannot reach the best one any more is pruned, and no result is lost
-by it.
+A trial's value is its worst case, a minimum over attacks, so it is bounded from above as soon as
+one attack has finished: a trial that cannot reach the best one any more is pruned, and no result is
+lost by it.
 """
 
-import contextlib
+import hashlib
 import json
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ class OpenTrial:
 
 @dataclass(kw_only=True)
 class Tuning(Sweep):
-    """Trials of a problem, until there are as many as it asks for; then what they are compared with.
+    """Trials of a problem, as many as it asks for, then what they are compared with.
 
     A free worker goes on with a trial that no other works on, or begins a new one: within a trial
     one attack comes after the other, the most harmful first, so that pruning saves the most.
@@ -49,7 +49,7 @@ class Tuning(Sweep):
     problem: Problem
     book: TrialBook
     _open: dict[int, OpenTrial] = field(default_factory=dict)
-    _trial_cells: set[str] = field(default_factory=set)
+    _trial_cells: dict[str, int] = field(default_factory=dict)
     _seen_before: dict[str, list[float]] = field(default_factory=dict)
     _comparing: bool = False
 
@@ -87,7 +87,7 @@ class Tuning(Sweep):
         self._learn()
         points = self.problem.trial(taken.number, taken.params)
         first = len(self.points)
-        self._trial_cells.add(points[0].cell)
+        self._trial_cells[points[0].cell] = taken.number
         self.add(points)
         known = {k: dict(v) for k, v in taken.user_attrs.get(RUNS, {}).items()}
         indexes = list(range(first, len(self.points)))
@@ -156,7 +156,7 @@ class Tuning(Sweep):
     def _close(self, trial: OpenTrial, state: str, status: str) -> None:
         """Say on the trial's own run how it ended: before Optuna, which is asked what is done."""
         run_id = self.cell_run(trial.cell)
-        ids = [run["run_id"] for run in trial.runs.values()]
+        ids = [run["run_id"] for run in trial.runs.values() if run["run_id"] is not None]
         self.store.client.set_tag(run_id, RUNS_TAG, json.dumps(ids))
         self.store.client.set_tag(run_id, STATE, state)
         self.store.client.set_terminated(run_id, status)
@@ -187,9 +187,8 @@ class Tuning(Sweep):
     def _learn(self) -> None:
         """Look up what the attacks did in trials that this process has not opened."""
         seen: dict[str, list[float]] = defaultdict(list)
-        own = {point.cell.split(",")[0] for point in self.points}
         for trial in self.book.trials():
-            if f"trial {trial.number}" not in own:
+            if trial.number not in self._trial_cells.values():
                 for run in trial.user_attrs.get(RUNS, {}).values():
                     if run["max_accuracy"] is not None:
                         seen[run["attack"]].append(run["max_accuracy"])
@@ -218,7 +217,7 @@ def make_tuning(
     return Tuning(
         store=store,
         experiment_id=store.experiment(tracking.experiment),
-        key=f"{problem.identity[:32]} {book.study.study_name}",
+        key=hashlib.sha256(f"{problem.identity} {book.study.study_name}".encode()).hexdigest(),
         name=f"study {book.study.study_name}",
         worst_case_only=True,
         retry_failed=retry_failed,

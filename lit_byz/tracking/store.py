@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import re
+import socket
 import sqlite3
 import urllib.error
 import urllib.request
@@ -9,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
@@ -25,6 +27,9 @@ SQLITE = "sqlite:///"
 IDENTITY = "lit_byz.identity"
 KIND = "lit_byz.kind"
 PARENT = "mlflow.parentRunId"
+# Where databases listen unless an address says otherwise.
+PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
+PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):[^/@\s]+@")
 
 
 def default_uri() -> str:
@@ -41,7 +46,7 @@ class Store:
 
     @property
     def sqlite_file(self) -> Path | None:
-        return Path(unquote(self.uri[len(SQLITE) :])) if self.uri.startswith(SQLITE) else None
+        return _sqlite_file(self.uri)
 
     @property
     def folder(self) -> Path:
@@ -51,9 +56,9 @@ class Store:
     @property
     def ui_command(self) -> str:
         """The line that opens the UI on this store."""
-        if self.uri.startswith("http"):
-            return f"open {self.uri}"
-        return f"mlflow ui --backend-store-uri {self.uri}"
+        shown = without_password(self.uri)
+        server = _is_server(self.uri)
+        return f"open {shown}" if server else f"mlflow ui --backend-store-uri {shown}"
 
     def experiment(self, name: str) -> str:
         """The id of the experiment ``name``, made if there is none."""
@@ -62,7 +67,7 @@ class Store:
         found = self.client.get_experiment_by_name(name)
         if found is None:
             location = None
-            if self.sqlite_file is not None:
+            if not _is_server(self.uri):  # which keeps artifacts itself
                 location = (self.folder.absolute() / "artifacts" / name).as_uri()
             try:
                 return str(self.client.create_experiment(name, artifact_location=location))
@@ -100,32 +105,72 @@ def open_store(uri: str | None = None) -> Store:
     chosen = uri or default_uri()
     _quiet()
     try:
-        if not chosen.startswith(SQLITE):
-            _knock(chosen)
+        if _is_server(chosen):
+            # Whether a server that answers lets us in is seen later.
+            with contextlib.suppress(urllib.error.HTTPError):
+                urllib.request.urlopen(f"{chosen.rstrip('/')}/health", timeout=20).close()
             return Store(chosen, MlflowClient(tracking_uri=chosen))
-        path = Path(unquote(chosen[len(SQLITE) :]))
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = _sqlite_file(chosen)
+        lock = (path or FOLDER / "mlflow").with_suffix(".lock")
+        lock.parent.mkdir(parents=True, exist_ok=True)
         # MLflow makes its tables on first contact; two processes at it would trip over each other.
-        with FileLock(path.with_suffix(".lock")):
-            # Before MLflow, which tries a file that cannot be opened for more than a minute.
-            with contextlib.closing(sqlite3.connect(path, timeout=60)) as database:
-                # Readers and one writer at a time, without stalls of seconds.
-                database.execute("PRAGMA journal_mode=WAL")
+        with FileLock(lock):
+            if path is None:
+                _knock(chosen)
+            else:
+                _prepare(path)
             client = MlflowClient(tracking_uri=chosen)
             client.search_experiments(max_results=1)
         return Store(chosen, client)
     except (MlflowException, SQLAlchemyError, ImportError, OSError, sqlite3.Error) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise RunFailed(f"tracking.uri = {chosen}: cannot be opened: {reason}") from error
+        reason = without_password(" ".join(str(error).split())[:300])
+        shown = without_password(chosen)
+        raise RunFailed(f"tracking.uri = {shown}: cannot be opened: {reason}") from error
+
+
+def _sqlite_file(uri: str) -> Path | None:
+    return Path(unquote(uri[len(SQLITE) :])) if uri.startswith(SQLITE) else None
+
+
+def _is_server(uri: str) -> bool:
+    return uri.startswith(("http://", "https://"))
+
+
+def _prepare(path: Path) -> None:
+    """Make an SQLite file if there is none, and see that it can be opened.
+
+    MLflow would try for more than a minute. It also makes its tables one by one, and cannot go on
+    if it is killed in between: a new file gets its name when it is complete.
+    """
+    if not path.exists():
+        from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+        new = path.with_suffix(".new")
+        for left in (new, Path(f"{new}-journal")):
+            left.unlink(missing_ok=True)
+        made = SqlAlchemyStore(f"{SQLITE}{new}", (path.parent.absolute() / "artifacts").as_uri())
+        made.engine.dispose()
+        new.replace(path)
+    with contextlib.closing(sqlite3.connect(path, timeout=60)) as database:
+        # Readers and one writer at a time, without stalls of seconds.
+        database.execute("PRAGMA journal_mode=WAL")
 
 
 def _knock(uri: str) -> None:
-    """Raise OSError where a server does not answer; MLflow would ask for minutes."""
-    if not uri.startswith(("http://", "https://")):
-        return
-    # Whether a server that answers lets us in is seen later.
-    with contextlib.suppress(urllib.error.HTTPError):
-        urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=20).close()
+    """Raise OSError where a database does not answer; MLflow would ask for minutes."""
+    parts = urlsplit(uri)
+    port = parts.port or PORTS.get(parts.scheme.split("+")[0])
+    if parts.hostname and port:
+        socket.create_connection((parts.hostname, port), timeout=20).close()
+
+
+def without_password(text: str) -> str:
+    """A text with the passwords of the addresses in it left out.
+
+    >>> without_password("postgresql://me:secret@host/runs")
+    'postgresql://me:***@host/runs'
+    """
+    return PASSWORD.sub(r"\1:***@", text)
 
 
 def flatten(plain: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
@@ -135,7 +180,7 @@ def flatten(plain: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
         if isinstance(value, Mapping):
             flat |= flatten(value, f"{prefix}{key}.")
         else:
-            flat[prefix + key] = str(value)[:250]
+            flat[prefix + key] = without_password(str(value))[:250]
     return flat
 
 

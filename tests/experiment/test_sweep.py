@@ -1,62 +1,27 @@
 """Sweeps: every run once, whatever happens, and the worst case of each cell."""
 
+import contextlib
 import json
 import os
+import random
 import signal
-import sqlite3
 import subprocess
-import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-ROOT = Path(__file__).parents[2]
-GRID = {
-    "dataset": "digits",
-    "model": "logreg",
-    "train": {"steps": 40, "eval_every": 10, "checkpoint_every": 5},
-    "grid": {"axes": {"clip": ["none", "arc"], "attack": ["sf", "lf"], "seed": [1, 2]}},
-}
+from tests.experiment._sweeps import GRID, RUNS, arguments, results, rows, sweep
+
 ATTACK = """
 from lit_byz.attacks import Attack
 
 class Broken(Attack):
     def plan(self, scene, state):
         raise RuntimeError("this attack always fails")
-"""
-
-
-def arguments(folder: Path, *more: str, grid: Any = None) -> list[str]:
-    path = folder / "grid.yaml"
-    path.write_text(yaml.safe_dump(GRID if grid is None else grid))
-    script = str(ROOT / "pipelines" / "sweep.py")
-    return [sys.executable, script, f"config={path}", "--progress", "plain", *more]
-
-
-def sweep(folder: Path, *more: str, grid: Any = None) -> "subprocess.CompletedProcess[str]":
-    command = arguments(folder, *more, grid=grid)
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=200, check=False
-    )
-
-
-def results(answer: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(answer.stdout)
-    return found
-
-
-def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
-    with sqlite3.connect(folder / "mlruns" / "mlflow.db") as database:
-        return database.execute(query).fetchall()
-
-
-RUNS = """
-    select t.value, r.status from runs r
-    join tags t on t.run_uuid = r.run_uuid and t.key = 'lit_byz.identity'
-    join tags k on k.run_uuid = r.run_uuid and k.key = 'lit_byz.kind' and k.value = 'run'
 """
 
 
@@ -107,37 +72,107 @@ def test_again_computes_nothing(undisturbed: Path) -> None:
     assert rows(undisturbed, RUNS) == before
 
 
-def test_killed_sweeps_and_children_lose_nothing(undisturbed: Path, tmp_path: Path) -> None:
-    for attempt in range(3):
+# Who is killed, life after life: the main process with all of its own, it alone, or a child.
+LIVES: tuple[tuple[str, ...], ...] = (
+    ("group",),
+    ("main",),
+    ("child", "group"),
+    ("child", "main"),
+    ("child", "child"),
+    ("child", "main"),
+)
+
+
+@pytest.mark.slow
+def test_ten_kills_at_random_moments_lose_nothing(undisturbed: Path, tmp_path: Path) -> None:
+    chance = random.Random(6)
+    kills = 0
+    for life in LIVES:
         process = subprocess.Popen(
-            arguments(tmp_path),
+            arguments(tmp_path, "--workers", "2"),
             cwd=tmp_path,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        deadline = time.monotonic() + 60
-        while not list(tmp_path.glob("mlruns/checkpoints/*/last.ckpt")):
-            assert time.monotonic() < deadline
-            if process.poll() is not None:
-                break
-            time.sleep(0.05)
-        time.sleep(0.4 * attempt)
-        os.killpg(process.pid, signal.SIGKILL)
+        for victim in life:
+            if victim == "child":
+                _wait_until("there is a child", partial(_children, process.pid))
+            time.sleep(chance.uniform(0.0, 2.0 if "child" in life else 6.0))
+            assert process.poll() is None, "the sweep was over before all kills were done"
+            if victim == "group":
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                found = _children(process.pid) if victim == "child" else [process.pid]
+                os.kill(chance.choice(found), signal.SIGKILL)
+            kills += 1
+        if life[-1] == "child":
+            assert process.wait(60) == 1  # what the children lost is missing
         process.wait()
+        _wait_until("all children have ended", partial(_deserted, process.pid))
+        assert not _finished_halves(tmp_path)
+    assert kills == 10
     answer = sweep(tmp_path, "--json")
     assert answer.returncode == 0, answer.stderr
     expected = json.loads((undisturbed / "results.json").read_text())["cells"]
     assert results(answer)["cells"] == expected
+    ended = [status for _, status in rows(tmp_path, RUNS)]
+    assert set(ended) <= {"FINISHED", "KILLED"}
     finished = [identity for identity, status in rows(tmp_path, RUNS) if status == "FINISHED"]
     assert len(finished) == len(set(finished)) == 8
-    assert not [status for _, status in rows(tmp_path, RUNS) if status == "RUNNING"]
     repeated = rows(
         tmp_path,
         "select count(*) from (select 1 from metrics where key = 'train/loss' "
         "group by run_uuid, step having count(*) > 1)",
     )
     assert repeated == [(0,)]
+    assert not list(tmp_path.glob("mlruns/checkpoints/*/*.part"))
+
+
+def _finished_halves(folder: Path) -> list[tuple[Any, ...]]:
+    """Runs that are shown as finished and do not have all of their steps, or no maximum."""
+    if not (folder / "mlruns" / "mlflow.db").exists():
+        return []
+    return rows(
+        folder,
+        "select r.run_uuid from runs r join tags k on k.run_uuid = r.run_uuid "
+        "and k.key = 'lit_byz.kind' and k.value = 'run' where r.status = 'FINISHED' and ("
+        "(select count(*) from metrics m where m.run_uuid = r.run_uuid and m.key = 'train/loss') "
+        "<> 40 or not exists (select 1 from latest_metrics l where l.run_uuid = r.run_uuid "
+        "and l.key = 'test/max_accuracy'))",
+    )
+
+
+def _living(group: int) -> list[int]:
+    """The processes of a group, those that are only waited for left out."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, of = path.read_text().rpartition(")")[2].split()[:3]
+            if int(of) == group and state != "Z":
+                found.append(int(path.parent.name))
+    return found
+
+
+def _deserted(group: int) -> bool:
+    return not _living(group)
+
+
+def _children(main: int) -> list[int]:
+    """The processes that compute for a sweep: those that its main process has spawned."""
+    found = []
+    for number in _living(main):
+        with contextlib.suppress(OSError):
+            if b"spawn_main" in Path(f"/proc/{number}/cmdline").read_bytes():
+                found.append(number)
+    return found
+
+
+def _wait_until(what: str, condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
 
 
 def test_two_sweeps_at_once_share_the_work(undisturbed: Path, tmp_path: Path) -> None:

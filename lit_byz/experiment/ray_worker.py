@@ -1,0 +1,81 @@
+"""A task as a worker of a Ray cluster computes it, and the board by which it is spoken to."""
+
+import contextlib
+import os
+import platform
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from lit_byz.experiment.tasks import Outcome, Progress, Task, compute
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the main process is: tasks see files, modules and settings as it does."""
+
+    folder: str
+    path: list[str]
+    command: str
+    environment: dict[str, str]
+
+    @classmethod
+    def here(cls) -> Self:
+        ours = {k: v for k, v in os.environ.items() if k.startswith(("LIT_BYZ_", "MLFLOW_"))}
+        return cls(str(Path.cwd()), list(sys.path), sys.argv[0], ours)
+
+    def enter(self) -> None:
+        os.chdir(self.folder)
+        os.environ.update(self.environment)
+        sys.argv[:1] = [self.command]
+        sys.path += [entry for entry in self.path if entry not in sys.path]
+
+
+class Board:
+    """What the main process and the tasks tell each other: an actor of the cluster."""
+
+    def __init__(self) -> None:
+        self._stopping = False
+        self._progress: dict[int, Progress] = {}
+
+    def stop(self) -> None:
+        """Ask all tasks to save their runs and end."""
+        self._stopping = True
+
+    def stopping(self) -> bool:
+        return self._stopping
+
+    def note(self, progress: Progress) -> bool:
+        """How far a task is; whether it shall end."""
+        self._progress[progress.index] = progress
+        return self._stopping
+
+    def take(self) -> list[Progress]:
+        """What has been noted since the last time."""
+        taken, self._progress = list(self._progress.values()), {}
+        return taken
+
+
+def compute_remotely(task: Task, place: Place, board: Any) -> Outcome:
+    """Compute a task here, with one thread, as if the main process did."""
+    import ray
+    import torch
+
+    def report(progress: Progress) -> None:
+        stopping = False
+        with contextlib.suppress(ray.exceptions.RayError):  # a lost board is no failure of the run
+            stopping = ray.get(board.note.remote(progress))
+        if stopping:
+            signal.raise_signal(signal.SIGTERM)  # which the run hears, and saves itself
+
+    try:
+        place.enter()
+    except OSError as error:
+        text = f"node {platform.node()} does not share the working directory: {error}"
+        return Outcome(task.index, "failed", error=text)
+    torch.set_num_threads(1)
+    if ray.get(board.stopping.remote()):
+        return Outcome(task.index, "interrupted")
+    return compute(task, report)

@@ -1,0 +1,133 @@
+"""Sweeps on Ray: a real one, on this machine."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.experiment._sweeps import GRID, RUNS, arguments, results, rows, sweep
+
+USER = """
+import time
+from lit_byz.attacks import Attack, SignFlip
+
+class Broken(Attack):
+    def plan(self, scene, state):
+        raise RuntimeError("this attack always fails")
+
+class Slow(SignFlip):
+    def plan(self, scene, state):
+        time.sleep(0.05)
+        return super().plan(scene, state)
+"""
+RAY = ("--executor", "ray")
+
+
+def with_attacks(*names: str, **train: Any) -> dict[str, Any]:
+    settings = {**GRID["train"], **train}  # type: ignore[dict-item]
+    return {**GRID, "train": settings, "grid": {"axes": {"attack": list(names)}}}
+
+
+def test_the_same_results_as_local_processes(tmp_path: Path) -> None:
+    (tmp_path / "my_attacks.py").write_text(USER)
+    grid = with_attacks("sf", "lf", "my_attacks.Broken")
+    on_ray = sweep(tmp_path, *RAY, "--json", grid=grid)
+    assert on_ray.returncode == 1
+    assert results(on_ray)["failed"] == {
+        "my_attacks.Broken | seed 1": "RuntimeError: this attack always fails"
+    }
+    # Three lines, one for each run: Ray itself says nothing.
+    assert len(on_ray.stderr.splitlines()) == 3, on_ray.stderr
+    statuses = sorted(status for _, status in rows(tmp_path, RUNS))
+    assert statuses == ["FAILED", "FINISHED", "FINISHED"]
+    local = tmp_path / "local"
+    local.mkdir()
+    (local / "my_attacks.py").write_text(USER)
+    by_processes = sweep(local, "--json", grid=grid)
+    assert results(on_ray)["cells"] == results(by_processes)["cells"]
+    sources = rows(tmp_path, "select distinct value from tags where key = 'mlflow.source.name'")
+    assert sources == [("sweep.py",)]
+
+
+@contextlib.contextmanager
+def going_on(folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A sweep on Ray of two long runs, both with a checkpoint."""
+    (folder / "my_attacks.py").write_text(USER)
+    grid = with_attacks("my_attacks.Slow", steps=100)
+    grid["grid"]["axes"]["seed"] = [1, 2]
+    process = subprocess.Popen(
+        arguments(folder, *RAY, grid=grid),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 90
+        while len(list(folder.glob("mlruns/checkpoints/*/last.ckpt"))) < 2:
+            assert time.monotonic() < deadline
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_interrupt_and_resume(tmp_path: Path) -> None:
+    with going_on(tmp_path) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        text, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, text
+    assert "2 runs are missing: the same command goes on" in text
+    assert [status for _, status in rows(tmp_path, RUNS)] == ["KILLED", "KILLED"]
+    again = subprocess.run(process.args, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    # Gone on with, not begun anew.
+    assert [status for _, status in rows(tmp_path, RUNS)] == ["FINISHED", "FINISHED"]
+
+
+def test_a_killed_worker_loses_its_run_alone(tmp_path: Path) -> None:
+    with going_on(tmp_path) as process:
+        os.kill(_workers(process.pid)[0], signal.SIGKILL)
+        text, _ = process.communicate(timeout=120)
+    assert process.returncode == 1, text
+    assert "1 runs are missing: the same command goes on" in text
+    again = subprocess.run(process.args, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    finished = [identity for identity, status in rows(tmp_path, RUNS) if status == "FINISHED"]
+    assert len(finished) == len(set(finished)) == 2
+
+
+def _workers(main: int) -> list[int]:
+    """Ray's processes below a sweep's main process that compute a run."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    found = []
+    for number in parents:
+        above = number
+        while above in parents and above != main:
+            above = parents[above]
+        with contextlib.suppress(OSError):
+            command = Path(f"/proc/{number}/cmdline").read_bytes()
+            if above == main and command.startswith(b"ray::compute_remotely"):
+                found.append(number)
+    return found
+
+
+def test_a_killed_sweep_leaves_no_process(tmp_path: Path) -> None:
+    with going_on(tmp_path) as process:
+        workers = _workers(process.pid)
+        assert len(workers) == 2
+        process.kill()
+        deadline = time.monotonic() + 60
+        while any(Path(f"/proc/{number}/cmdline").exists() for number in workers):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)

@@ -1,0 +1,138 @@
+"""Sweeps on PostgreSQL: a real one, made for the test and thrown away."""
+
+import json
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from lit_byz.errors import RunFailed
+from lit_byz.tracking import open_store
+from tests.experiment._sweeps import GRID, RUNS, arguments, sweep
+
+pytestmark = pytest.mark.services
+
+BINARIES = "/usr/lib/postgresql/*/bin"
+SECRET = "not-to-be-seen"
+SMALL = {**GRID, "grid": {"axes": {"clip": ["none", "arc"], "attack": ["sf", "lf"]}}}
+
+
+def _programs() -> Path:
+    """Where PostgreSQL's programs are; Debian keeps those of the server off the PATH."""
+    found = sorted(Path("/").glob(BINARIES[1:]), key=lambda path: float(path.parent.name))
+    return found[-1] if found else Path(str(shutil.which("initdb"))).parent
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    """The address of a database with a password."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    # PostgreSQL refuses to run as root; another user cannot look into pytest's folders.
+    somebody: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        nobody = pwd.getpwnam("nobody")
+        somebody = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "password").write_text(SECRET)
+        if somebody:
+            shutil.chown(folder, somebody["user"])
+            shutil.chown(folder / "password", somebody["user"])
+
+        def call(program: str, *words: str) -> None:
+            subprocess.run(
+                [_programs() / program, "-D", folder / "data", *words],
+                check=True,
+                cwd=folder,
+                stdout=subprocess.DEVNULL,
+                **somebody,
+            )
+
+        access = ["-U", "lit_byz", "--auth=scram-sha-256", f"--pwfile={folder / 'password'}"]
+        call("initdb", *access, "--no-locale", "--encoding=UTF8", "--no-sync")
+        settings = f"-p {port} -c listen_addresses=127.0.0.1 -c fsync=off -k {folder}"
+        call("pg_ctl", "-w", "-l", str(folder / "log"), "-o", settings, "start")
+        try:
+            yield f"postgresql+psycopg2://lit_byz:{SECRET}@127.0.0.1:{port}/postgres"
+        finally:
+            call("pg_ctl", "-m", "immediate", "stop")
+
+
+def rows(address: str, query: str) -> list[tuple[Any, ...]]:
+    import psycopg2
+
+    plain = address.replace("+psycopg2", "")
+    with closing(psycopg2.connect(plain)) as connection, connection.cursor() as cursor:
+        cursor.execute(query)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+        return found
+
+
+def test_two_sweeps_at_once_on_a_new_database(database: str, tmp_path: Path) -> None:
+    setting = f"tracking.uri={database}"
+    command = arguments(tmp_path, setting, "--json", "--workers", "1", grid=SMALL)
+    both = [
+        subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    answers = [process.communicate(timeout=200) for process in both]
+    assert [process.returncode for process in both] == [0, 0], answers
+    first, second = (json.loads(text)["cells"] for text, _ in answers)
+    assert first == second
+    found = rows(database, RUNS)
+    assert [status for _, status in found] == ["FINISHED"] * 4
+    assert len({identity for identity, _ in found}) == 4
+    above = rows(
+        database,
+        "select k.value, coalesce(a.value, 'nothing'), count(*) from tags k "
+        "left join tags p on p.run_uuid = k.run_uuid and p.key = 'mlflow.parentRunId' "
+        "left join tags a on a.run_uuid = p.value and a.key = 'lit_byz.kind' "
+        "where k.key = 'lit_byz.kind' group by 1, 2",
+    )
+    assert {pair[:2] for pair in above} == {
+        ("sweep", "nothing"),
+        ("cell", "sweep"),
+        ("run", "cell"),
+    }
+    assert {kind: count for kind, _, count in above}["run"] == 4
+    # The same numbers as in SQLite.
+    local = tmp_path / "sqlite"
+    local.mkdir()
+    assert json.loads(sweep(local, "--json", grid=SMALL).stdout)["cells"] == first
+    # Nothing is left to do, and the way to the UI gives no password away.
+    again = sweep(tmp_path, setting, grid=SMALL)
+    assert again.returncode == 0
+    assert "lit_byz:***@127.0.0.1" in again.stdout
+    assert len(rows(database, RUNS)) == 4
+
+
+def test_passwords_are_not_recorded(database: str, tmp_path: Path) -> None:
+    grid = {**GRID, "grid": {"axes": {"attack": ["sf"], "seed": [7]}}}
+    assert sweep(tmp_path, f"tracking.uri={database}", grid=grid).returncode == 0
+    shown = rows(database, "select distinct value from params where key = 'tracking.uri'")
+    assert shown
+    assert not [value for (value,) in shown if SECRET in value]
+    settings = list(tmp_path.glob("mlruns/artifacts/**/config.yaml"))
+    assert len(settings) == 1
+    assert SECRET not in settings[0].read_text()
+
+
+def test_a_database_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    begin = time.monotonic()
+    with pytest.raises(RunFailed, match=r"lit_byz:\*\*\*@127.0.0.1:9/runs: cannot be opened"):
+        open_store(f"postgresql+psycopg2://lit_byz:{SECRET}@127.0.0.1:9/runs")
+    assert time.monotonic() - begin < 20
