@@ -88,7 +88,6 @@ def _declared(options: argparse.Namespace, executor: "Executor") -> int:
 def _parser() -> Parser:
     parser = Parser(__doc__ or "", catalogue)
     many_runs(parser)
-    parser.add_argument("--dry-run", action="store_true", help="show the plan and its cost, stop")
     parser.add_argument(
         "--threshold", type=float, default=0.5, help="accuracy below which an arm is broken"
     )

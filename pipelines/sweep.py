@@ -46,7 +46,6 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(__doc__ or "", catalogue)
     many_runs(parser)
-    parser.add_argument("--dry-run", action="store_true", help="show the plan and its cost, stop")
     parser.add_argument(
         "--worst-case-only",
         action="store_true",

@@ -45,7 +45,6 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(__doc__ or "", catalogue)
     many_runs(parser)
-    parser.add_argument("--dry-run", action="store_true", help="show the plan and its cost, stop")
     parser.add_argument("--trials", type=int, help="of the study, all processes together")
     parser.add_argument("--study", help="its name; default: made of the settings")
     parser.add_argument(

@@ -21,6 +21,8 @@ from lit_byz.report.worst_case_table import Accuracy
 from lit_byz.tracking import open_store
 
 REAL = "workers.f"
+# A metric of the study's own run.
+USED = "breakdown/runs_used"
 
 # Seed to what is known of each attack's run; None where nothing is.
 Known = Mapping[int, Sequence[Accuracy | None]]
@@ -164,9 +166,20 @@ class Breakdown(Sweep):
     def most(self) -> int:
         return max(arm.search.most for arm in self.arms.values())
 
-    @property
-    def runs_used(self) -> int:
-        return len(self.points) - len(self.dropped)
+    def count_runs(self) -> int:
+        """The runs that the search has needed so far, reused ones included.
+
+        Once it is decided, as many as it took when it was decided first, which is recorded: later
+        calls may find runs in the store that it did without.
+        """
+        used = sum(o.complete or o.status == "bounded" for o in self.outcomes.values())
+        if self.run_id is None or any(arm.search.next for arm in self.arms.values()):
+            return used
+        stored = self.store.client.get_run(self.run_id).data.metrics.get(USED)
+        if stored is None:
+            self.store.client.log_metric(self.run_id, USED, used)
+            return used
+        return int(stored)
 
     @property
     def grid_points(self) -> list[Point]:

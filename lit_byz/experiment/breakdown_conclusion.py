@@ -41,12 +41,12 @@ def plan(study: Breakdown, *, full: bool = False) -> str:
 def conclude(study: Breakdown, full: Sweep | None, folder: str, *, as_json: bool = False) -> int:
     """Show and keep what the search found, beside the full grid's answer; the exit code."""
     arms = study.answers(full)
-    whole = len(study.grid_points)
+    used, whole = study.count_runs(), len(study.grid_points)
     config = study.grid_points[0].config
     honest = int(config.workers.honest)
     title = (
         f"{config.dataset.name}, {config.partition.name}, {honest} honest workers: "
-        f"{study.runs_used} runs, full grid {whole}"
+        f"{used} runs, full grid {whole}"
     )
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
@@ -67,8 +67,8 @@ def conclude(study: Breakdown, full: Sweep | None, folder: str, *, as_json: bool
         if arm.breakdown is not None:
             where = f"breaks down at {where} of {honest + arm.breakdown} workers"
         console.print(f"{name or 'one arm'}: {where}", highlight=False)
-    share = 100 * study.runs_used / whole
-    console.print(f"bisection: {study.runs_used} runs, {share:.0f} % of the full grid's {whole}")
+    share = 100 * used / whole
+    console.print(f"bisection: {used} runs, {share:.0f} % of the full grid's {whole}")
     if full is not None:
         console.print(_comparison(arms), highlight=False)
     for sweep in sweeps:
@@ -111,7 +111,7 @@ def _plain(study: Breakdown, arms: report.Arms, full: Sweep | None, code: int) -
         "arms": found,
         "threshold": study.threshold,
         "max_f": study.most,
-        "runs_used": study.runs_used,
+        "runs_used": study.count_runs(),
         "runs_full_grid": len(study.grid_points),
         **trouble,
         "exit_code": code,

@@ -16,7 +16,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
 from lit_byz.errors import BadRequest, RunFailed
-from lit_byz.experiment.ray_worker import Board, Place, compute_remotely
+from lit_byz.experiment.ray_board import Board
+from lit_byz.experiment.ray_worker import Place, compute_remotely
 from lit_byz.experiment.tasks import Outcome, Progress, Task, compute
 
 NextTask = Callable[[], Task | None]
@@ -253,10 +254,10 @@ class RayTasks:
 
 def _progress(ray: Any, board: Any) -> list[Progress]:
     try:
-        taken: list[Progress] = ray.get(board.take.remote())
+        taken = ray.get(board.take.remote())
     except ray.exceptions.RayError:
         return []  # the board's process was killed; the tasks go on
-    return taken
+    return [Progress(index, *state) for index, state in taken.items()]
 
 
 def _outcome(ray: Any, reference: Any, task: Task) -> Outcome:

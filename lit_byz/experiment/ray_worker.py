@@ -1,4 +1,4 @@
-"""A task as a worker of a Ray cluster computes it, and the board by which it is spoken to."""
+"""A task as a worker of a Ray cluster computes it."""
 
 import contextlib
 import os
@@ -33,31 +33,6 @@ class Place:
         sys.path += [entry for entry in self.path if entry not in sys.path]
 
 
-class Board:
-    """What the main process and the tasks tell each other: an actor of the cluster."""
-
-    def __init__(self) -> None:
-        self._stopping = False
-        self._progress: dict[int, Progress] = {}
-
-    def stop(self) -> None:
-        """Ask all tasks to save their runs and end."""
-        self._stopping = True
-
-    def stopping(self) -> bool:
-        return self._stopping
-
-    def note(self, progress: Progress) -> bool:
-        """How far a task is; whether it shall end."""
-        self._progress[progress.index] = progress
-        return self._stopping
-
-    def take(self) -> list[Progress]:
-        """What has been noted since the last time."""
-        taken, self._progress = list(self._progress.values()), {}
-        return taken
-
-
 def compute_remotely(task: Task, place: Place, board: Any) -> Outcome:
     """Compute a task here, with one thread, as if the main process did."""
     import ray
@@ -66,7 +41,8 @@ def compute_remotely(task: Task, place: Place, board: Any) -> Outcome:
     def report(progress: Progress) -> None:
         stopping = False
         with contextlib.suppress(ray.exceptions.RayError):  # a lost board is no failure of the run
-            stopping = ray.get(board.note.remote(progress))
+            state = (progress.step, progress.steps, progress.max_accuracy)
+            stopping = ray.get(board.note.remote(progress.index, state))
         if stopping:
             signal.raise_signal(signal.SIGTERM)  # which the run hears, and saves itself
 

@@ -84,7 +84,8 @@ def conclude(tuning: Tuning, folder: str, *, as_json: bool = False) -> int:
         console.print(f"{len(running)} trials are still computed by other processes")
     if failed:
         console.print(f"{len(failed)} trials failed: --retry-failed tries them again")
-    console.print(f"figures {curve} and {history}, numbers {numbers}", highlight=False)
+    files = f"figures {curve} and {history}, numbers {numbers}"
+    console.print(files, highlight=False, soft_wrap=True)
     console.print(f"see the trials: {tuning.store.ui_command}", highlight=False, soft_wrap=True)
     console.print(f"the same on MNIST: {NEXT} --dry-run", highlight=False, soft_wrap=True)
     return code

@@ -149,7 +149,8 @@ def figure(arms: Arms, most: int, threshold: float, title: str, path: Path) -> N
     axes.set_xlim(0.7, most + 0.3)
     axes.set_title(f"{title}\n● exact, ▼ at most, ▲ at least; dashed: breakdown", fontsize=8)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    if arms:
+        axes.legend(fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn.savefig(path, dpi=140)
 

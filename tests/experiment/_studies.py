@@ -1,5 +1,8 @@
-"""Studies run as a person would: a command in a folder of its own, killed if need be."""
+"""Studies run by their commands: in this process, or in one of their own that is killed."""
 
+import contextlib
+import importlib
+import io
 import json
 import os
 import signal
@@ -7,44 +10,47 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.tracking._stores import new_store
+from lit_byz.experiment.cli import guarded
+from tests.tracking._stores import DATABASE, new_store
 
 ROOT = Path(__file__).parents[2]
 
 
-def arguments(folder: Path, pipeline: str, grid: dict[str, Any], *more: str) -> list[str]:
+@dataclass(frozen=True)
+class Answer:
+    """What a command said."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def arguments(folder: Path, grid: dict[str, Any], *more: str) -> list[str]:
     path = folder / "grid.yaml"
     path.write_text(yaml.safe_dump(grid))
-    new_store(folder / "mlruns")
-    script = str(ROOT / "pipelines" / pipeline)
-    options = ["--executor", "inline", "--progress", "plain"]
-    return [sys.executable, script, f"config={path}", *options, *more]
+    # By its full address: MLflow keeps one engine for each address of a process.
+    places = [f"tracking.uri={new_store(folder / 'mlruns')}", "--out", str(folder / "outputs")]
+    return [f"config={path}", *places, "--executor", "inline", "--progress", "plain", *more]
 
 
-def run(
-    folder: Path, pipeline: str, grid: dict[str, Any], *more: str
-) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        arguments(folder, pipeline, grid, *more),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+def run(folder: Path, pipeline: str, grid: dict[str, Any], *more: str) -> Answer:
+    main = importlib.import_module(f"pipelines.{pipeline}").main
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = guarded(main, arguments(folder, grid, *more))
+    return Answer(code, out.getvalue(), err.getvalue())
 
 
-def answer(
-    folder: Path, pipeline: str, grid: dict[str, Any], *more: str, code: int = 0
-) -> dict[str, Any]:
+def answer(folder: Path, pipeline: str, grid: dict[str, Any], *more: str) -> dict[str, Any]:
     """The JSON that a command prints."""
     done = run(folder, pipeline, grid, *more, "--json")
-    assert done.returncode == code, done.stderr
+    assert done.code == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -52,7 +58,11 @@ def answer(
 def kill_after(count: int, folder: Path, pipeline: str, grid: dict[str, Any], *more: str) -> None:
     """Start a command, and kill -9 it once so many runs have ended."""
     process = subprocess.Popen(
-        arguments(folder, pipeline, grid, *more),
+        [
+            sys.executable,
+            str(ROOT / "pipelines" / f"{pipeline}.py"),
+            *arguments(folder, grid, *more),
+        ],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -68,7 +78,7 @@ def kill_after(count: int, folder: Path, pipeline: str, grid: dict[str, Any], *m
 
 
 def query(folder: Path, text: str) -> list[tuple[Any, ...]]:
-    with sqlite3.connect(folder / "mlruns" / "mlflow.db", timeout=30) as database:
+    with sqlite3.connect(folder / "mlruns" / DATABASE, timeout=30) as database:
         return database.execute(text).fetchall()
 
 

@@ -36,7 +36,7 @@ BASE: dict[str, Any] = {
 }
 AXES = {"clip": ["none", "arc"], "attack": ["sf", "lf"]}
 GRID = {**BASE, "grid": {"axes": AXES}}
-PIPELINE = "breakdown.py"
+PIPELINE = "breakdown"
 
 
 @given(st.integers(1, 60), st.data())
@@ -121,7 +121,7 @@ def test_arms_advance_by_themselves(tmp_path: Path, seeds: list[int], decide_onl
     assert {name: (arm.breakdown, arm.decided) for name, arm in answers.items()} == {
         f"clip={name}": (first, True) for name, first in breaks.items()
     }
-    assert study.runs_used == len(executor.asked) < study.most_runs() <= len(study.grid_points)
+    assert study.count_runs() == len(executor.asked) < study.most_runs() <= len(study.grid_points)
     for name, first in breaks.items():
         for f, found in answers[f"clip={name}"].levels.items():
             kinds = {"exact", "at most"} if f >= first else {"exact"}
@@ -165,7 +165,8 @@ def test_same_answer_as_the_full_grid(undisturbed: tuple[Path, dict[str, Any]]) 
     assert len(_studies.finished(folder)) == found["runs_used"]
     assert any(arm["breakdown_f"] is not None for arm in found["arms"])
     full = _studies.answer(folder, PIPELINE, GRID, "--threshold", "0.6", "--full")
-    assert full["runs_used"] == found["runs_used"]
+    later = _studies.answer(folder, PIPELINE, GRID, "--threshold", "0.6")
+    assert later["runs_used"] == full["runs_used"] == found["runs_used"]
     for arm, before in zip(full["arms"], found["arms"], strict=True):
         assert arm["full_grid"]["monotone"]
         assert arm["full_grid"]["breakdown_f"] == arm["breakdown_f"] == before["breakdown_f"]
@@ -184,7 +185,7 @@ def test_killed_and_resumed(undisturbed: tuple[Path, dict[str, Any]], tmp_path: 
     finished = _studies.finished(tmp_path)
     assert len(finished) == len(set(finished)) == found["runs_used"]
     again = _studies.run(tmp_path, PIPELINE, GRID, "--threshold", "0.6")
-    assert (again.returncode, again.stderr) == (0, "")  # no line for a run: none was computed
+    assert (again.code, again.stderr) == (0, "")  # no line for a run: none was computed
     assert "breaks down at f =" in again.stdout
 
 
@@ -214,7 +215,7 @@ def test_dry_run_and_bad_requests_compute_nothing(tmp_path: Path) -> None:
         ["--declared", "--full", "server.f=[1]", "workers.f=[1]"],
     ):
         refused = _studies.run(tmp_path, PIPELINE, GRID, *more)
-        assert refused.returncode == 2, more
+        assert refused.code == 2, more
         assert refused.stderr.count("\n") == 1
     assert _studies.query(tmp_path, "select count(*) from runs") == [(0,)]
 

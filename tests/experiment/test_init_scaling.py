@@ -33,7 +33,7 @@ GRID: dict[str, Any] = {
         }
     },
 }
-PIPELINE = "init_scaling.py"
+PIPELINE = "init_scaling"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_again_computes_nothing(undisturbed: tuple[Path, dict[str, Any]]) -> Non
     folder, expected = undisturbed
     before = _studies.finished(folder)
     again = _studies.run(folder, PIPELINE, GRID)
-    assert again.returncode == 0
+    assert again.code == 0
     assert again.stderr == ""  # no run, no gradient
     assert f"ζ grows as μ^{expected['power_of_mu']['']:.2f}" in again.stdout
     assert _studies.finished(folder) == before
@@ -158,6 +158,6 @@ def test_dry_run_and_bad_requests_compute_nothing(tmp_path: Path) -> None:
     assert "estimated from a few measured steps" in planned.stdout
     for setting in ("model.init_scale=[1,-2]", "clip=[none,ark]", "model.init_scal=[1,2]"):
         refused = _studies.run(tmp_path, PIPELINE, GRID, setting)
-        assert refused.returncode == 2
+        assert refused.code == 2
         assert refused.stderr.count("\n") == 1
     assert _studies.query(tmp_path, "select count(*) from runs") == [(0,)]

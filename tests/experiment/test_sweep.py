@@ -72,47 +72,48 @@ def test_again_computes_nothing(undisturbed: Path) -> None:
     assert rows(undisturbed, RUNS) == before
 
 
-# Who is killed, life after life: the main process with all of its own, it alone, or a child.
-LIVES: tuple[tuple[str, ...], ...] = (
-    ("group",),
-    ("main",),
-    ("child", "group"),
-    ("child", "main"),
-    ("child", "child"),
-    ("child", "main"),
-)
+# Who is killed: the main process with all of its own, it alone, or a child. Where a sweep is gone
+# it is started again.
+VICTIMS = ("group", "main", *["child"] * 4, "group", *["child"] * 2, "main")
+# Gives a kill more moments to fall into; the numbers stay as they are.
+SLOW = """
+import time
+from lightning.pytorch.callbacks import Callback
+
+class Slow(Callback):
+    def on_train_batch_end(self, *_):
+        time.sleep(0.06)
+"""
 
 
 @pytest.mark.slow
 def test_ten_kills_at_random_moments_lose_nothing(undisturbed: Path, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    grid = {**GRID, "trainer": {"callbacks": ["slow.Slow"]}}
+    command = arguments(tmp_path, "--workers", "2", grid=grid)
     chance = random.Random(6)
     kills = 0
-    for life in LIVES:
+    while kills < len(VICTIMS):
         process = subprocess.Popen(
-            arguments(tmp_path, "--workers", "2"),
+            command,
             cwd=tmp_path,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        for victim in life:
-            if victim == "child":
-                _wait_until("there is a child", partial(_children, process.pid))
-            time.sleep(chance.uniform(0.0, 2.0 if "child" in life else 6.0))
-            assert process.poll() is None, "the sweep was over before all kills were done"
-            if victim == "group":
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                found = _children(process.pid) if victim == "child" else [process.pid]
-                os.kill(chance.choice(found), signal.SIGKILL)
-            kills += 1
-        if life[-1] == "child":
-            assert process.wait(60) == 1  # what the children lost is missing
-        process.wait()
+        most = 12.0  # seconds: a sweep takes that long to start its first runs
+        while process.poll() is None and kills < len(VICTIMS):
+            victim = VICTIMS[kills]
+            time.sleep(chance.uniform(0.0, most))
+            if _kill(process, victim, chance):
+                kills += 1
+                most = 4.0
+            if victim != "child":
+                process.wait()
+        assert process.wait() != 0, "the sweep was complete before all kills were done"
         _wait_until("all children have ended", partial(_deserted, process.pid))
         assert not _finished_halves(tmp_path)
-    assert kills == 10
-    answer = sweep(tmp_path, "--json")
+    answer = sweep(tmp_path, "--json", grid=grid)
     assert answer.returncode == 0, answer.stderr
     expected = json.loads((undisturbed / "results.json").read_text())["cells"]
     assert results(answer)["cells"] == expected
@@ -127,6 +128,20 @@ def test_ten_kills_at_random_moments_lose_nothing(undisturbed: Path, tmp_path: P
     )
     assert repeated == [(0,)]
     assert not list(tmp_path.glob("mlruns/checkpoints/*/*.part"))
+
+
+def _kill(process: "subprocess.Popen[bytes]", victim: str, chance: random.Random) -> bool:
+    """Kill -9 a sweep, its main process or one of its children; whether there was one to kill."""
+    if process.poll() is not None:
+        return False
+    if victim == "group":
+        os.killpg(process.pid, signal.SIGKILL)
+        return True
+    found = _children(process.pid) if victim == "child" else [process.pid]
+    if not found:
+        return False
+    os.kill(chance.choice(found), signal.SIGKILL)
+    return True
 
 
 def _finished_halves(folder: Path) -> list[tuple[Any, ...]]:

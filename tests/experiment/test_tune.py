@@ -34,9 +34,14 @@ CELL: dict[str, Any] = {
     "workers": {"honest": 5, "f": 1, "batch_size": 8},
     "train": {"steps": 16, "eval_every": 4, "checkpoint_every": 4},
     "grid": {"axes": {"attack": ["sf", "lf", "foe"], "seed": [1, 2]}},
-    "tune": {"space": {"clip.C": {"low": 0.01, "high": 100.0, "log": True}}, "trials": 6},
+    "tune": {
+        "space": {"clip.C": {"low": 0.01, "high": 100.0, "log": True}},
+        "trials": 4,
+        "compare": ["arc"],
+    },
 }
 ONE_RUN = {**CELL, "grid": {"axes": {"attack": ["sf"]}}}
+TWO_RUNS = {**CELL, "grid": {"axes": {"attack": ["sf", "lf"]}}}
 RUN_TAGS = """
     select t.value, r.status from runs r
     join tags t on t.run_uuid = r.run_uuid and t.key = 'lit_byz.identity'
@@ -69,9 +74,11 @@ def start(folder: Path, *more: str, cell: Any = None) -> "subprocess.Popen[str]"
     )
 
 
-def study_of(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
+def study_of(
+    folder: Path, capsys: pytest.CaptureFixture[str], *more: str, cell: Any = None
+) -> dict[str, Any]:
     capsys.readouterr()
-    assert command(folder, "--json", *more) == 0
+    assert command(folder, "--json", *more, cell=cell) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
@@ -119,7 +126,7 @@ def test_pruning_loses_nothing(folder: Path, study: dict[str, Any]) -> None:
     from lit_byz.tracking.worst_case import worst_case
 
     trials = study["trials"]
-    assert study["cost"]["runs"] == 6 * 6
+    assert study["cost"]["runs"] == 4 * 6
     assert study["cost"]["pruned"] >= study["cost"]["runs"] / 3
     assert study["cost"]["computed"] == study["cost"]["runs"] - study["cost"]["pruned"]
     base = {k: v for k, v in CELL.items() if k not in ("tune", "grid")}
@@ -153,8 +160,8 @@ def test_hierarchy_ids_and_files(folder: Path, study: dict[str, Any]) -> None:
     kinds = dict(
         rows(folder, "select value, count(*) from tags where key='lit_byz.kind' group by 1")
     )
-    assert {kind: kinds[kind] for kind in ("study", "trial")} == {"study": 1, "trial": 6}
-    assert set(study["comparisons"]) == {"clip=none", "clip=arc"}
+    assert {kind: kinds[kind] for kind in ("study", "trial")} == {"study": 1, "trial": 4}
+    assert set(study["comparisons"]) == {"clip=arc"}
     assert all(0 < value <= 1 for value in study["comparisons"].values())
     kept = list(folder.glob("artifacts/**/tuning*"))
     assert {path.name for path in kept} == {
@@ -179,19 +186,19 @@ def test_again_computes_nothing_and_more_trials_are_added(
     assert shown in text
     assert "clip=arc, not tuned: worst case" in text
     assert "mlflow ui --backend-store-uri" in text
-    assert command(folder, "--dry-run", "--trials", "7") == 0
-    assert "7 trials, 1 to do" in capsys.readouterr().out
-    longer = study_of(folder, capsys, "--trials", "7")
-    assert longer["trials"][:6] == study["trials"]
-    assert len(set(settled(longer))) == 7
+    assert command(folder, "--dry-run", "--trials", "5") == 0
+    assert "5 trials, 1 to do" in capsys.readouterr().out
+    longer = study_of(folder, capsys, "--trials", "5")
+    assert longer["trials"][:4] == study["trials"]
+    assert len(set(settled(longer))) == 5
 
 
 @pytest.mark.slow
 def test_killed_and_interrupted_studies_go_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for sent in (signal.SIGKILL, signal.SIGINT):
-        process = start(tmp_path, "--workers", "2", "seed=1")
+    for sent, executor in ((signal.SIGKILL, "inline"), (signal.SIGINT, "processes")):
+        process = start(tmp_path, "--executor", executor, "--workers", "1", cell=TWO_RUNS)
         known = len(rows(tmp_path, RUN_TAGS))
         deadline = time.monotonic() + 60
         while len(rows(tmp_path, RUN_TAGS)) < known + 3:
@@ -202,16 +209,16 @@ def test_killed_and_interrupted_studies_go_on(
         text, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "the same command goes on from here" in text
-    study = study_of(tmp_path, capsys, "seed=1")
-    assert len(set(settled(study))) == 6
+    study = study_of(tmp_path, capsys, cell=TWO_RUNS)
+    assert len(set(settled(study))) == 4
     runs = rows(tmp_path, RUN_TAGS)
     finished = [identity for identity, status in runs if status == "FINISHED"]
     assert len(finished) == len(set(finished))
     assert not [status for _, status in runs if status == "RUNNING"]
-    assert not [row for row in duplicates(tmp_path) if not row[1].startswith("worst_case/")]
+    assert not [row for row in duplicates(tmp_path) if row[1].startswith("train/")]
     complete = [trial for trial in study["trials"] if trial["state"] == "complete"]
     used = [run["status"] for trial in complete for run in trial["runs"].values()]
-    assert len(used) == 3 * len(complete)
+    assert len(used) == 2 * len(complete)
     assert set(used) <= {"finished", "bounded"}
 
 
@@ -220,22 +227,20 @@ def test_two_processes_share_a_study(tmp_path: Path, capsys: pytest.CaptureFixtu
     both = [start(tmp_path, "--executor", "inline", cell=ONE_RUN) for _ in range(2)]
     texts = [process.communicate(timeout=100)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0], texts
-    capsys.readouterr()
-    assert command(tmp_path, "--json", cell=ONE_RUN) == 0
-    study = json.loads(capsys.readouterr().out)
-    assert len(set(settled(study))) == len(study["trials"]) == 6
+    study = study_of(tmp_path, capsys, cell=ONE_RUN)
+    assert len(set(settled(study))) == len(study["trials"]) == 4
     identities = Counter(identity for identity, _ in rows(tmp_path, RUN_TAGS))
     assert set(identities.values()) == {1}
     kinds = dict(
         rows(tmp_path, "select value, count(*) from tags where key='lit_byz.kind' group by 1")
     )
-    assert kinds == {"study": 1, "trial": 6, "cell": 2, "run": 8}
+    assert kinds == {"study": 1, "trial": 4, "cell": 1, "run": 5}
 
 
 def test_any_keys_in_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Integers and choices; a space with fewer combinations than trials is gone through once."""
     space = {"workers.batch_size": {"low": 4, "high": 5}, "rule": {"choices": ["cwtm", "gm"]}}
-    tuned = {"space": space, "trials": 9, "compare": [{"rule": "average", "mix": "none"}]}
+    tuned = {"space": space, "trials": 9, "compare": [{"mix": "none", "rule": "average"}]}
     cell = {**ONE_RUN, "tune": tuned}
     database = tmp_path / "study.db"
     more = ["--storage", f"sqlite:///{database}", "--study", "mine", "--json"]
@@ -245,7 +250,7 @@ def test_any_keys_in_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert len(set(settled(study))) == len(study["trials"]) == 4
     sizes = [trial["params"]["workers.batch_size"] for trial in study["trials"]]
     assert all(type(size) is int for size in sizes)
-    assert set(study["comparisons"]) == {"rule=average, mix=none"}
+    assert set(study["comparisons"]) == {"mix=none, rule=average"}
     assert database.exists()
     assert not (tmp_path / "optuna").exists()
     assert command(tmp_path, *more, "train.lr=0.2", cell=cell) == 2
@@ -287,7 +292,8 @@ def test_failed_trials_are_tried_again_when_asked(
         (["tune.space.clip.C.low=much"], "low = 'much': must be a number"),
         (["tune.space.clip.C.lo=1"], "did you mean 'low'?"),
         (["tune.space.clip.C.log=2"], "log = 2"),
-        (["tune.space.clip.C=1"], "must be a range"),
+        (["tune.space.clip.C=1"], "unknown key 'C'"),
+        (["tune.space.seed=1"], "must be a range"),
         (["tune.space.rule.choices=[]"], "choices has no values"),
         (["tune.space.rule.choices=[cwtm,cwtn]"], "cwtn"),
         (["tune.space.train.lr.low=0.1"], "high is missing"),
