@@ -66,7 +66,7 @@ def _declared(options: argparse.Namespace, executor: "Executor") -> int:
     from rich.console import Console
 
     from lit_byz.experiment.breakdown_conclusion import conclude_declared, tell_left_out
-    from lit_byz.experiment.declared import declared_points
+    from lit_byz.experiment.declared import declared_points, well_declared
     from lit_byz.experiment.grid import read_grid
     from lit_byz.experiment.session import compute
     from lit_byz.experiment.study import plan
@@ -78,7 +78,7 @@ def _declared(options: argparse.Namespace, executor: "Executor") -> int:
     found, left_out = declared_points(read_grid(options.settings, "breakdown_declared_digits"))
     sweep = make_sweep(found, retry_failed=options.retry_failed)
     if options.dry_run:
-        print(plan(sweep))
+        print(plan(sweep, well_declared))
         tell_left_out(left_out, Console())
         return 0
     compute(sweep, executor, options.progress)

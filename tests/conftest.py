@@ -1,6 +1,11 @@
 """Settings that every test process shares."""
 
 import os
+import signal
+
+# A suite that a script starts in the background ignores Ctrl-C, and so would all that it tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # One thread per process: the suite runs as several processes, and results do not depend on how many
 # cores there are. Set before anything imports torch or numpy.

@@ -53,6 +53,11 @@ def _honest(grid: Grid) -> int:
     return int(points(Grid(grid.base, also=[harmless]))[0].config.workers.honest)
 
 
+def well_declared(point: Point) -> bool:
+    """Whether the server knows: a wrong f̂ hardly changes what a step costs."""
+    return int(point.config.server.f) == int(point.config.workers.f)
+
+
 def arm_of(point: Point) -> str:
     """What a run's arm is called: its cell without both f."""
     rest = {key: value for key, value in point.values.items() if key not in (REAL, DECLARED)}

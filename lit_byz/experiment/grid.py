@@ -81,6 +81,9 @@ class Grid:
         """The axes' values of every point, excluded ones left out."""
         zipped = [_zipped(group) for group in self.zip]
         plain = [[{key: value} for value in values] for key, values in self.axes.items()]
+        if self.also and not (plain or zipped):
+            yield from self.also  # nothing but single points
+            return
         for parts in itertools.product(*plain, *zipped):
             point = {key: value for part in parts for key, value in part.items()}
             for more in self._conditional(point):

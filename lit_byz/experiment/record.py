@@ -77,7 +77,12 @@ class TrackedRun:
         )
         assert self.store is not None
         assert self.run_id is not None
-        self.store.client.log_inputs(self.run_id, [DatasetInput(dataset, [])])
+        # MLflow keeps one entry for a data set. Two processes that make it at once trip over each
+        # other; the claim is on this entry, so that only those wait who would.
+        claims = self.store.folder / "locks"
+        claims.mkdir(parents=True, exist_ok=True)
+        with FileLock(claims / f"dataset-{dataset.name}-{dataset.digest}.lock"):
+            self.store.client.log_inputs(self.run_id, [DatasetInput(dataset, [])])
 
     def tag(self, key: str, value: str) -> None:
         if self.store is not None and self.run_id is not None:

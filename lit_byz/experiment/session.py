@@ -40,6 +40,8 @@ def compute(sweep: Sweep, executor: Executor, progress: str) -> None:
     before = {number: signal.signal(number, interrupted) for number in HEARD}
     try:
         sweep.compute(executor, watcher)
+        if isinstance(executor, InProcess) and sweep.interrupted:
+            sweep.stopping = True  # the run itself took the signal, for all of us
     finally:
         watcher.close()
         for number, handler in before.items():

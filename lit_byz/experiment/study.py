@@ -1,18 +1,22 @@
 """What studies built on sweeps share: their plan, their exit code, and what went wrong."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
+from lit_byz.experiment.grid import Point
 from lit_byz.experiment.sweep import Sweep
 from lit_byz.experiment.watch import describe
 
 
-def plan(sweep: Sweep) -> str:
-    """What a sweep would compute, and what that would cost."""
+def plan(sweep: Sweep, measured: Callable[[Point], bool] | None = None) -> str:
+    """What a sweep would compute, and what that would cost.
+
+    With ``measured`` only such runs are timed, and the others taken to cost as much on average.
+    """
     from lit_byz.experiment.estimate import estimate
 
     attacks = len({point.attack for point in sweep.points})
@@ -23,10 +27,11 @@ def plan(sweep: Sweep) -> str:
         f"already done: {len(sweep.points) - len(waiting)}, to do: {len(waiting)}",
     ]
     if waiting:
-        cost = estimate(waiting)
+        timed = [point for point in waiting if measured is None or measured(point)] or waiting
+        cost, factor = estimate(timed), len(waiting) / len(timed)
         lines.append(
-            f"estimated from a few measured steps: {duration(cost.seconds)} of one process as "
-            f"this one, {cost.bytes / 1e6:.0f} MB in the store"
+            f"estimated from a few measured steps: {duration(factor * cost.seconds)} of one "
+            f"process as this one, {factor * cost.bytes / 1e6:.0f} MB in the store"
         )
     return "\n".join(lines)
 

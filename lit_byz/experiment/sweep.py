@@ -56,6 +56,10 @@ class Sweep:
         return [o for o in self.outcomes.values() if o.status == "failed"]
 
     @property
+    def interrupted(self) -> list[Outcome]:
+        return [o for o in self.outcomes.values() if o.status == "interrupted"]
+
+    @property
     def missing(self) -> list[int]:
         """Runs that have no result yet."""
         settled = ("finished", "diverged", "bounded", "failed")

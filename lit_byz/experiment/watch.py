@@ -81,7 +81,8 @@ def describe(outcome: Outcome) -> str:
 def _counts(sweep: Sweep) -> str:
     done = len(sweep.outcomes) - len(sweep.failed)
     failed = f", {len(sweep.failed)} failed" if sweep.failed else ""
-    return f"{done}/{len(sweep.points)} runs done, {len(sweep.running)} running{failed}"
+    needed = len(sweep.points) - len(sweep.dropped)
+    return f"{done}/{needed} runs done, {len(sweep.running)} running{failed}"
 
 
 def _left(sweep: Sweep, begin: float) -> str:
@@ -92,7 +93,7 @@ def _left(sweep: Sweep, begin: float) -> str:
     left += sum(
         int(point.config.train.steps)
         for index, point in enumerate(sweep.points)
-        if index not in sweep.outcomes and index not in sweep.running
+        if not (index in sweep.outcomes or index in sweep.running or index in sweep.dropped)
     )
     if not done or not left:
         return ""

@@ -180,3 +180,8 @@ def test_too_many_points() -> None:
 def test_unknown_experiment() -> None:
     with pytest.raises(BadRequest, match="unknown experiment 'quikstart': did you mean"):
         read_grid(["experiment=quikstart"], "quickstart")
+
+
+def test_single_points_alone(tmp_path: Path) -> None:
+    grid = {"also": [{"clip": "arc", "attack": "sf"}, {"clip": "none", "attack": "sf"}]}
+    assert labels(tmp_path, grid) == ["clip=arc | sf | seed 1", "clip=none | sf | seed 1"]
