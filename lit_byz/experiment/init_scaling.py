@@ -40,14 +40,17 @@ METHODS = {"none": "no clipping", "arc": "ARC"}
 
 def study_points(grid: Grid) -> list[Point]:
     """The runs of a grid, and Byzantine-free DSGD for every scale, seed and further axis of it."""
+    every = list(grid.values())
     baselines: list[dict[str, Any]] = []
-    for values in grid.values():
+    for values in every:
         # An axis over an argument goes with its component: clip.C with clip.
         others = {k: v for k, v in values.items() if not {k, k.split(".")[0]} & DSGD.keys()}
         baseline = {**others, **DSGD}
         if baseline not in baselines:
             baselines.append(baseline)
-    return points(replace(grid, also=[*grid.also, *baselines]))
+    # A grid without axes has its one point among the single ones.
+    single = grid.also if grid.axes or grid.zip else every
+    return points(replace(grid, also=[*single, *baselines]))
 
 
 def is_dsgd(point: Point) -> bool:

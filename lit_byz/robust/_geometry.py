@@ -266,11 +266,16 @@ def _gram(rows: torch.Tensor, diagonal_only: bool) -> torch.Tensor:
 
 def coordinate_spread(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Coordinate-wise mean and standard deviation (ddof 1; zero for one row) of (m, d) rows."""
+    if rows.shape[0] == 1:
+        return rows[0].clone(), torch.zeros_like(rows[0])
     if _kernels.serves(rows):
         mean, deviation = rows.new_empty(rows.shape[1]), rows.new_empty(rows.shape[1])
         _kernels.call("spread", rows, _kernels.pointer(mean), _kernels.pointer(deviation))
-        return mean, deviation
-    if rows.shape[0] == 1:
-        return rows[0].clone(), torch.zeros_like(rows[0])
-    deviation, mean = torch.std_mean(rows, dim=0)
+    else:
+        deviation, mean = torch.std_mean(rows, dim=0)
+    if not math.isfinite(deviation.sum().item()):
+        # The squares of finite numbers may overflow where their spread does not.
+        most = torch.finfo(rows.dtype).max
+        wide = torch.std_mean(rows.double(), dim=0)
+        deviation, mean = (x.clamp(-most, most).to(rows.dtype) for x in wide)
     return mean, deviation

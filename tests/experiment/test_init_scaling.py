@@ -87,6 +87,10 @@ def test_axes_over_arguments_go_with_their_component() -> None:
     assert [method_of(p) for p in found] == ["static, clip.C=1.0", "static, clip.C=2.0", "DSGD"]
 
 
+def test_dsgd_joins_a_single_run() -> None:
+    assert [method_of(p) for p in study_points(Grid({"clip": "arc"}))] == ["ARC", "DSGD"]
+
+
 @pytest.mark.parametrize(
     ("name", "partition", "scales", "seeds"),
     [
