@@ -165,8 +165,8 @@ def _row(
     ours = _byzfl.our_server(rule, f, arc=arc, nnm=nnm)
     theirs = _byzfl.their_server(byzfl, rule, f, arc=arc, nnm=nnm)
     difference = None
-    # Mixed values are often equal, and MeaMed then has a choice of what is nearest.
-    if _byzfl.PAIRS[rule].same and not (rule == "meamed" and nnm):
+    # Of values that are equally far from the median, up to rounding, MeaMed may take either.
+    if _byzfl.PAIRS[rule].same and rule != "meamed":
         expected = theirs(x.clone()).double()
         difference = float((ours(x).double() - expected).norm() / expected.norm())
     timings = take_turns({"ours": ours, "byzfl": theirs}, x, repeats=repeats, budget=budget)

@@ -252,11 +252,11 @@ class Geometry:
 
 def _gram(rows: torch.Tensor, diagonal_only: bool) -> torch.Tensor:
     m, _d = rows.shape
-    if _kernels.serves(rows):
-        out = torch.empty(m, m, dtype=torch.float64)
-        _kernels.call("gram", rows, _kernels.pointer(out), int(diagonal_only))
-        return out.diagonal().clone() if diagonal_only else out
     shape = (m,) if diagonal_only else (m, m)
+    if _kernels.serves(rows):
+        out = torch.empty(shape, dtype=torch.float64)
+        _kernels.call("squares" if diagonal_only else "gram", rows, _kernels.pointer(out))
+        return out
     out = torch.zeros(shape, dtype=torch.float64, device=rows.device)
     for block in rows.split(max(256, (1 << 20) // m), dim=1):
         wide = block.double()

@@ -218,8 +218,7 @@ void gram_tile(const double *block, int64_t m, int64_t i, int64_t j, double *out
 }
 
 template <typename T>
-void gram(const T *basis, int64_t stride, int64_t m, int64_t d, double *out, int64_t diagonal_only,
-          int threads) {
+void gram(const T *basis, int64_t stride, int64_t m, int64_t d, double *out, int threads) {
     int64_t blocks = (d + GRAM_BLOCK - 1) / GRAM_BLOCK;
     std::vector<double> partial(static_cast<size_t>(threads) * m * m, 0.0);
     in_parallel(blocks, threads, [&](int64_t thread, int64_t from, int64_t to) {
@@ -237,10 +236,6 @@ void gram(const T *basis, int64_t stride, int64_t m, int64_t d, double *out, int
                     std::copy(source, source + width, target);
                 }
             }
-            if (diagonal_only) {
-                for (int64_t i = 0; i < m; ++i) gram_tile<1, 1, 8>(block, m, i, i, sums);
-                continue;
-            }
             int64_t i = 0;
             for (; i + 3 <= m; i += 3) {
                 int64_t j = i;
@@ -257,6 +252,37 @@ void gram(const T *basis, int64_t stride, int64_t m, int64_t d, double *out, int
             for (int t = 0; t < threads; ++t) sum += partial[(t * m + i) * m + j];
             out[i * m + j] = out[j * m + i] = sum;
         }
+}
+
+// Squared lengths of the rows. Each row is read in long runs, straight into four sums of four.
+template <typename T>
+void squares(const T *basis, int64_t stride, int64_t m, int64_t d, double *out, int threads) {
+    typedef T Four __attribute__((vector_size(4 * sizeof(T)), aligned(alignof(T))));
+    typedef double Wide __attribute__((vector_size(32)));
+    constexpr int64_t width = 4096, together = 4;
+    std::vector<double> partial(static_cast<size_t>(std::max(threads, 1)) * m, 0.0);
+    in_parallel((d + width - 1) / width, threads, [&](int64_t thread, int64_t from, int64_t to) {
+        const int64_t begin = from * width, end = std::min(to * width, d);
+        for (int64_t j = 0; j < m; ++j) {
+            const T *row = basis + j * stride;
+            Wide sums[together] = {};
+            int64_t w = begin;
+            for (; w + 4 * together <= end; w += 4 * together)
+                for (int64_t k = 0; k < together; ++k) {
+                    Four value = *reinterpret_cast<const Four *>(row + w + 4 * k);
+                    Wide wide = __builtin_convertvector(value, Wide);
+                    sums[k] += wide * wide;
+                }
+            Wide all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+            double sum = (all[0] + all[1]) + (all[2] + all[3]);
+            for (; w < end; ++w) sum += static_cast<double>(row[w]) * row[w];
+            partial[thread * m + j] = sum;
+        }
+    });
+    for (int64_t j = 0; j < m; ++j) {
+        out[j] = 0.0;
+        for (int t = 0; t < threads; ++t) out[j] += partial[t * m + j];
+    }
 }
 
 // out = weights @ basis for one row of weights.
@@ -341,8 +367,12 @@ void spread(const T *basis, int64_t stride, int64_t m, int64_t d, T *mean, T *de
                           end, nearest, centre, out, damages, threads);                           \
     }                                                                                             \
     extern "C" void gram_##NAME(const T *basis, int64_t stride, int64_t m, int64_t d,             \
-                                double *out, int64_t diagonal_only, int threads) {                    \
-        gram<T>(basis, stride, m, d, out, diagonal_only, threads);                                \
+                                double *out, int threads) {                                       \
+        gram<T>(basis, stride, m, d, out, threads);                                               \
+    }                                                                                             \
+    extern "C" void squares_##NAME(const T *basis, int64_t stride, int64_t m, int64_t d,          \
+                                   double *out, int threads) {                                    \
+        squares<T>(basis, stride, m, d, out, threads);                                            \
     }                                                                                             \
     extern "C" int combine_##NAME(const T *basis, int64_t stride, int64_t m, int64_t d,           \
                                   const T *weights, T *out, int threads) {                        \
