@@ -285,6 +285,23 @@ void squares(const T *basis, int64_t stride, int64_t m, int64_t d, double *out, 
     }
 }
 
+// target = or += the weighted sum of ROWS rows.
+template <typename T, int ROWS>
+void add_rows(const T *first, int64_t stride, const T *weights, int64_t size, bool fresh,
+              T *__restrict__ target) {
+    T w[ROWS];
+    std::copy(weights, weights + ROWS, w);
+    auto sum = [&](int64_t column) {
+        T total = w[0] * first[column];
+        for (int r = 1; r < ROWS; ++r) total += w[r] * first[r * stride + column];
+        return total;
+    };
+    if (fresh)
+        for (int64_t c = 0; c < size; ++c) target[c] = sum(c);
+    else
+        for (int64_t c = 0; c < size; ++c) target[c] += sum(c);
+}
+
 // out = weights @ basis for one row of weights.
 template <typename T>
 int combine(const T *basis, int64_t stride, int64_t m, int64_t d, const T *weights, T *out,
@@ -298,19 +315,14 @@ int combine(const T *basis, int64_t stride, int64_t m, int64_t d, const T *weigh
             int64_t begin = block * width, size = std::min(width, d - begin);
             T *__restrict__ target = out + begin;
             const T *first = basis + begin;
-            int64_t j = m % together;
-            std::fill(target, target + size, T(0));
-            for (int64_t r = 0; r < j; ++r) {
-                const T *__restrict__ row = first + r * stride;
-                const T weight = weights[r];
-                for (int64_t w = 0; w < size; ++w) target[w] += weight * row[w];
-            }
-            for (; j < m; j += together) {
-                const T *__restrict__ r0 = first + j * stride, *__restrict__ r1 = r0 + stride;
-                const T *__restrict__ r2 = r1 + stride, *__restrict__ r3 = r2 + stride;
-                T w0 = weights[j], w1 = weights[j + 1], w2 = weights[j + 2], w3 = weights[j + 3];
-                for (int64_t w = 0; w < size; ++w)
-                    target[w] += (w0 * r0[w] + w1 * r1[w]) + (w2 * r2[w] + w3 * r3[w]);
+            for (int64_t j = 0; j < m; j += together) {
+                const T *rows = first + j * stride, *shares = weights + j;
+                switch (std::min(together, m - j)) {
+                case 1: add_rows<T, 1>(rows, stride, shares, size, j == 0, target); break;
+                case 2: add_rows<T, 2>(rows, stride, shares, size, j == 0, target); break;
+                case 3: add_rows<T, 3>(rows, stride, shares, size, j == 0, target); break;
+                default: add_rows<T, 4>(rows, stride, shares, size, j == 0, target);
+                }
             }
             for (int64_t w = 0; w < size; ++w) {
                 typename Bits<T>::type bits;
