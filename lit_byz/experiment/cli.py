@@ -74,7 +74,7 @@ def many_runs(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that computes many runs."""
     parser.add_argument("settings", nargs="*", metavar="key=value", help="see below")
     parser.add_argument("--dry-run", action="store_true", help="show the plan and its cost, stop")
-    parser.add_argument("--workers", type=int, help="processes; default: one per core")
+    parser.add_argument("--workers", type=int, help="runs at once; default: one per core")
     parser.add_argument(
         "--executor", choices=("processes", "inline", "ray"), default="processes", help="where to"
     )

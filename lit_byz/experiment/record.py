@@ -14,7 +14,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
 from lit_byz.errors import BadRequest
@@ -79,9 +78,7 @@ class TrackedRun:
         assert self.run_id is not None
         # MLflow keeps one entry for a data set. Two processes that make it at once trip over each
         # other; the claim is on this entry, so that only those wait who would.
-        claims = self.store.folder / "locks"
-        claims.mkdir(parents=True, exist_ok=True)
-        with FileLock(claims / f"dataset-{dataset.name}-{dataset.digest}.lock"):
+        with self.store.alone(f"dataset-{dataset.name}-{dataset.digest}"):
             self.store.client.log_inputs(self.run_id, [DatasetInput(dataset, [])])
 
     def tag(self, key: str, value: str) -> None:
@@ -144,17 +141,11 @@ def open_run(config: DictConfig, identity: str, parent_run_id: str | None = None
 
 @contextlib.contextmanager
 def claimed(config: DictConfig, identity: str) -> Iterator[None]:
-    """Hold a run of ``resume=auto`` for this process alone; wait while another one computes it.
-
-    The claim is a lock on a file beside the store, so it ends with the process that holds it. On
-    several machines it needs a folder that they share.
-    """
+    """Hold a run of ``resume=auto`` for this process alone; wait while another one computes it."""
     if config.resume != "auto" or not config.tracking.enabled:
         yield
         return
-    folder = open_store(config.tracking.uri).folder / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f"{identity[:32]}.lock"):
+    with open_store(config.tracking.uri).alone(identity[:32]):
         yield
 
 

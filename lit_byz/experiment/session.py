@@ -22,7 +22,7 @@ def make_executor(options: argparse.Namespace) -> Executor:
     if options.executor == "inline":
         return InProcess()
     if options.executor == "ray":
-        return RayTasks(options.ray_address)
+        return RayTasks(options.ray_address, options.workers)
     return LocalProcesses(options.workers or len(os.sched_getaffinity(0)))
 
 

@@ -165,10 +165,6 @@ class Tuning(Sweep):
         if cell not in self._trial_cells:
             super()._write_cell(cell)
 
-    def _parent(self, key: str, kind: str, name: str, tags: dict[str, str]) -> str:
-        with self.book.alone():  # another process may make the same run
-            return super()._parent(key, kind, name, tags)
-
     def _urgency(self, index: int) -> tuple[float, ...]:
         """Trials that nobody works on first, older ones before; within one, the worst attack."""
         point = self.points[index]

@@ -7,7 +7,7 @@ import socket
 import sqlite3
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,18 @@ class Store:
     def folder(self) -> Path:
         """Where files that belong to the store's runs lie: beside SQLite, else ``mlruns/``."""
         return FOLDER if self.sqlite_file is None else self.sqlite_file.parent
+
+    @contextlib.contextmanager
+    def alone(self, claim: str) -> Iterator[None]:
+        """Hold a claim that one process has at a time; wait while another one has it.
+
+        It is a lock on a file in the store's folder, so it ends with the process that holds it. On
+        several machines it needs a folder that they share.
+        """
+        path = self.folder / "locks" / f"{claim}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path):
+            yield
 
     @property
     def ui_command(self) -> str:

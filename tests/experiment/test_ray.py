@@ -1,5 +1,6 @@
 """Sweeps on Ray: a real one, on this machine. Most of the time is Ray's, and imports."""
 
+import argparse
 import contextlib
 import os
 import signal
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from lit_byz.experiment.executors import RayTasks
+from lit_byz.experiment.session import make_executor
 from tests.experiment._sweeps import GRID, RUNS, arguments, results, rows, sweep
 
 USER = """
@@ -32,6 +35,11 @@ RAY = ("--executor", "ray")
 def with_attacks(*names: str, **train: Any) -> dict[str, Any]:
     settings = {**GRID["train"], **train}  # type: ignore[dict-item]
     return {**GRID, "train": settings, "grid": {"axes": {"attack": list(names)}}}
+
+
+def test_workers_limits_the_runs_at_once() -> None:
+    options = argparse.Namespace(executor="ray", ray_address="auto", workers=3)
+    assert make_executor(options) == RayTasks("auto", 3)
 
 
 @pytest.mark.slow

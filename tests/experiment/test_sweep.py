@@ -204,6 +204,8 @@ def test_two_sweeps_at_once_share_the_work(undisturbed: Path, tmp_path: Path) ->
     assert all(json.loads(answer)["cells"] == expected for answer in answers)
     identities = [identity for identity, _ in rows(tmp_path, RUNS)]
     assert len(identities) == len(set(identities)) == 8
+    kinds = "select value, count(*) from tags where key = 'lit_byz.kind' group by value"
+    assert dict(rows(tmp_path, kinds)) == {"sweep": 1, "cell": 2, "run": 8}
 
 
 def test_a_failing_run_does_not_stop_the_others(tmp_path: Path) -> None:
