@@ -9,16 +9,19 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
 from lit_byz.errors import BadRequest, RunFailed
+from lit_byz.experiment._preload import MAIN
 from lit_byz.experiment.ray_board import Board
 from lit_byz.experiment.ray_worker import Place, compute_remotely
-from lit_byz.experiment.tasks import Outcome, Progress, Task, compute
+from lit_byz.experiment.tasks import Outcome, Progress, Task
 
 NextTask = Callable[[], Task | None]
 Report = Callable[[Progress | Outcome], None]
@@ -26,6 +29,7 @@ Stopping = Callable[[], bool]
 
 # Seconds that a run has for saving itself, once it is asked to end.
 GRACE = 30.0
+THREADS = "OMP_NUM_THREADS"
 
 
 class Executor(Protocol):
@@ -41,6 +45,8 @@ class InProcess:
     """One task after the other, here."""
 
     def run(self, next_task: NextTask, report: Report, stopping: Stopping) -> None:
+        from lit_byz.experiment.task_run import compute
+
         while not stopping() and (task := next_task()) is not None:
             outcome = compute(task, report)
             report(outcome)
@@ -65,9 +71,26 @@ class LocalProcesses:
     """
 
     count: int
+    _context: ForkServerContext | SpawnContext | None = None
     _children: list[_Child] = field(default_factory=list)
 
+    def get_ready(self) -> None:
+        """Begin to import what tasks need, beside whatever this process does meanwhile.
+
+        Where it is safe, one process imports and is then forked for every new process.
+        """
+        if self._context is not None:
+            return
+        if sys.platform != "linux":
+            self._context = multiprocessing.get_context("spawn")
+            return
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["lit_byz.experiment._preload"])
+        with _environment({THREADS: "1", MAIN: str(os.getpid())}):
+            forkserver.ensure_running()
+
     def run(self, next_task: NextTask, report: Report, stopping: Stopping) -> None:
+        self.get_ready()
         try:
             while True:
                 idle = [child for child in self._children if child.task is None]
@@ -120,9 +143,9 @@ class LocalProcesses:
                 child.process.terminate()
 
     def _start(self) -> _Child:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, list(sys.path)), daemon=True)
+        assert self._context is not None
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_serve, args=(theirs, list(sys.path)), daemon=True)
         process.start()
         theirs.close()
         child = _Child(process, ours)
@@ -147,14 +170,30 @@ class LocalProcesses:
             report(message)
 
 
+@contextlib.contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """Other variables for a while."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
 def _serve(pipe: Connection, path: list[str]) -> None:
     """A local process: one thread, task after task, until the pipe closes."""
     # Ctrl-C reaches every process of a terminal; the main process decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ[THREADS] = "1"
     sys.path[:] = path
     import torch
+
+    from lit_byz.experiment.task_run import compute
 
     def report(progress: Progress) -> None:
         # A main process that is gone is no failure of the run, which will be told to end.

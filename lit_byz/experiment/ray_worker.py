@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from lit_byz.experiment.tasks import Outcome, Progress, Task, compute
+from lit_byz.experiment.tasks import Outcome, Progress, Task
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ def compute_remotely(task: Task, place: Place, board: Any) -> Outcome:
     """Compute a task here, with one thread, as if the main process did."""
     import ray
     import torch
+
+    from lit_byz.experiment.task_run import compute
 
     def report(progress: Progress) -> None:
         stopping = False

@@ -23,7 +23,10 @@ def make_executor(options: argparse.Namespace) -> Executor:
         return InProcess()
     if options.executor == "ray":
         return RayTasks(options.ray_address, options.workers)
-    return LocalProcesses(options.workers or len(os.sched_getaffinity(0)))
+    processes = LocalProcesses(options.workers or len(os.sched_getaffinity(0)))
+    if not options.dry_run:
+        processes.get_ready()
+    return processes
 
 
 def compute(sweep: Sweep, executor: Executor, progress: str) -> None:

@@ -248,10 +248,8 @@ class Sweep:
 
     def _write_settings(self, run_id: str, point: Point) -> None:
         """A cell's settings as params, so that the UI can compare cells."""
-        from lit_byz.tracking.logger import Tracker
-
         plain = {k: v for k, v in to_plain(point.config).items() if k not in ("attack", "seed")}
-        Tracker(self.store, run_id).log_hyperparams(plain)
+        self.store.write_params(run_id, plain)
 
     def _write_cell(self, cell: str) -> None:
         run_id = self.cell_run(cell)

@@ -1,6 +1,19 @@
 """Everything that knows MLflow: where the store is, writing to it, asking it."""
 
-from lit_byz.tracking.logger import History, Tracker
+from typing import TYPE_CHECKING, Any
+
 from lit_byz.tracking.store import Store, default_uri, flatten, open_store
 
+if TYPE_CHECKING:
+    from lit_byz.tracking.logger import History, Tracker
+
 __all__ = ["History", "Store", "Tracker", "default_uri", "flatten", "open_store"]
+
+
+def __getattr__(name: str) -> Any:
+    # A logger imports Lightning, for seconds; a command that only reads the store needs none.
+    if name in ("History", "Tracker"):
+        from lit_byz.tracking import logger
+
+        return getattr(logger, name)
+    raise AttributeError(f"module 'lit_byz.tracking' has no attribute '{name}'")

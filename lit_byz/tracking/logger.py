@@ -10,14 +10,13 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
-from lit_byz.tracking.store import Store, flatten
+from lit_byz.tracking.store import Store
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric
 
-# MLflow takes at most this many metrics, and so many params, in one write.
+# MLflow takes at most this many metrics in one write.
 METRICS_AT_ONCE = 1000
-PARAMS_AT_ONCE = 100
 MOST_BUFFERED = 20_000
 
 
@@ -85,16 +84,11 @@ class Tracker(Logger):
     def log_hyperparams(
         self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any
     ) -> None:
-        """Write settings, flat; those that are there already stay as they are."""
+        """Write settings, flat."""
         if self.store is None or self.run_id is None:
             return
-        from mlflow.entities import Param
-
-        settings = flatten(vars(params) if isinstance(params, Namespace) else params)
-        known = self.store.client.get_run(self.run_id).data.params
-        new = [Param(key, value) for key, value in settings.items() if key not in known]
-        for start in range(0, len(new), PARAMS_AT_ONCE):
-            self.store.client.log_batch(self.run_id, params=new[start : start + PARAMS_AT_ONCE])
+        plain = vars(params) if isinstance(params, Namespace) else params
+        self.store.write_params(self.run_id, plain)
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:

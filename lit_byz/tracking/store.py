@@ -29,6 +29,8 @@ KIND = "lit_byz.kind"
 PARENT = "mlflow.parentRunId"
 # Where databases listen unless an address says otherwise.
 PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
+# MLflow takes at most this many params in one write.
+PARAMS_AT_ONCE = 100
 PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):[^/@\s]+@")
 
 
@@ -101,6 +103,15 @@ class Store:
         """The runs directly below a run."""
         query = f"tags.`{PARENT}` = '{parent}'"
         return list(self.client.search_runs([experiment_id], query, max_results=50_000))
+
+    def write_params(self, run_id: str, settings: Mapping[str, Any]) -> None:
+        """Write settings to a run, flat; those that are there already stay as they are."""
+        from mlflow.entities import Param
+
+        known = self.client.get_run(run_id).data.params
+        new = [Param(key, text) for key, text in flatten(settings).items() if key not in known]
+        for start in range(0, len(new), PARAMS_AT_ONCE):
+            self.client.log_batch(run_id, params=new[start : start + PARAMS_AT_ONCE])
 
     def history(self, run_id: str, key: str) -> list[tuple[int, float]]:
         """The (step, value) pairs of one metric, by step."""

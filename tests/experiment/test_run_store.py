@@ -14,7 +14,8 @@ from lit_byz import TrainResult
 from lit_byz.experiment.config import compose, identity
 from lit_byz.experiment.record import git_commit
 from lit_byz.tracking import Store, open_store
-from lit_byz.tracking.worst_case import WorstCaseAccuracy, cell_results
+from lit_byz.tracking.worst_case import cell_results
+from lit_byz.tracking.worst_case_accuracy import WorstCaseAccuracy
 from tests.experiment import _runs
 from tests.experiment._runs import quick
 from tests.tracking._stores import new_store

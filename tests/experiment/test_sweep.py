@@ -72,9 +72,9 @@ def test_again_computes_nothing(undisturbed: Path) -> None:
     assert rows(undisturbed, RUNS) == before
 
 
-# Who is killed: the main process with all of its own, it alone, or a child. Where a sweep is gone
-# it is started again.
-VICTIMS = ("group", "main", *["child"] * 4, "group", *["child"] * 2, "main")
+# Who is killed: the main process with all of its own, it alone, a child that computes, or the
+# process that children are forked from. Where a sweep is gone it is started again.
+VICTIMS = ("group", "main", *["child"] * 3, "origin", "group", *["child"] * 2, "main")
 # Gives a kill more moments to fall into; the numbers stay as they are.
 SLOW = """
 import time
@@ -101,14 +101,14 @@ def test_ten_kills_at_random_moments_lose_nothing(undisturbed: Path, tmp_path: P
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        most = 12.0  # seconds: a sweep takes that long to start its first runs
+        most = 10.0  # seconds: a sweep takes that long to start its first runs
         while process.poll() is None and kills < len(VICTIMS):
             victim = VICTIMS[kills]
             time.sleep(chance.uniform(0.0, most))
             if _kill(process, victim, chance):
                 kills += 1
                 most = 4.0
-            if victim != "child":
+            if victim in ("group", "main"):
                 process.wait()
         assert process.wait() != 0, "the sweep was complete before all kills were done"
         _wait_until("all children have ended", partial(_deserted, process.pid))
@@ -131,13 +131,13 @@ def test_ten_kills_at_random_moments_lose_nothing(undisturbed: Path, tmp_path: P
 
 
 def _kill(process: "subprocess.Popen[bytes]", victim: str, chance: random.Random) -> bool:
-    """Kill -9 a sweep, its main process or one of its children; whether there was one to kill."""
+    """Kill -9 a sweep or one of its processes; whether there was one to kill."""
     if process.poll() is not None:
         return False
     if victim == "group":
         os.killpg(process.pid, signal.SIGKILL)
         return True
-    found = _children(process.pid) if victim == "child" else [process.pid]
+    found = [process.pid] if victim == "main" else _forked(process.pid, victim == "origin")
     if not found:
         return False
     os.kill(chance.choice(found), signal.SIGKILL)
@@ -158,14 +158,14 @@ def _finished_halves(folder: Path) -> list[tuple[Any, ...]]:
     )
 
 
-def _living(group: int) -> list[int]:
-    """The processes of a group, those that are only waited for left out."""
-    found = []
+def _living(group: int) -> dict[int, int]:
+    """The processes of a group and their parents, those that are only waited for left out."""
+    found = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            state, _, of = path.read_text().rpartition(")")[2].split()[:3]
+            state, parent, of = path.read_text().rpartition(")")[2].split()[:3]
             if int(of) == group and state != "Z":
-                found.append(int(path.parent.name))
+                found[int(path.parent.name)] = int(parent)
     return found
 
 
@@ -173,12 +173,13 @@ def _deserted(group: int) -> bool:
     return not _living(group)
 
 
-def _children(main: int) -> list[int]:
-    """The processes that compute for a sweep: those that its main process has spawned."""
+def _forked(main: int, origin: bool) -> list[int]:
+    """The processes that compute for a sweep, or the one that they are forked from."""
     found = []
-    for number in _living(main):
+    for number, parent in _living(main).items():
         with contextlib.suppress(OSError):
-            if b"spawn_main" in Path(f"/proc/{number}/cmdline").read_bytes():
+            command = Path(f"/proc/{number}/cmdline").read_bytes()
+            if b"forkserver" in command and (parent == main) == origin:
                 found.append(number)
     return found
 

@@ -7,6 +7,7 @@ import pytest
 
 from lit_byz.tracking import History, Store, Tracker, open_store
 from lit_byz.tracking import logger as logger_module
+from lit_byz.tracking import store as store_module
 from tests.tracking._stores import new_store
 
 
@@ -64,7 +65,7 @@ def test_more_than_one_write_takes(
     store: Store, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logger_module, "METRICS_AT_ONCE", 3)
-    monkeypatch.setattr(logger_module, "PARAMS_AT_ONCE", 2)
+    monkeypatch.setattr(store_module, "PARAMS_AT_ONCE", 2)
     tracker = Tracker(store, run_id)
     tracker.log_metrics({f"m{i}": float(i) for i in range(8)}, 0)
     tracker.log_hyperparams({f"p{i}": i for i in range(5)})
