@@ -44,12 +44,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser(__doc__ or "", catalogue)
-    many_runs(parser)
-    parser.add_argument(
-        "--worst-case-only",
-        action="store_true",
-        help="stop runs that cannot lower the worst case any more",
-    )
+    many_runs(parser, worst_case_only=True)
     return parser
 
 

@@ -1,16 +1,23 @@
 """Before and after a breakdown study: its plan, and its tables, figures and files."""
 
-import json
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from lit_byz.experiment.breakdown import Breakdown
 from lit_byz.experiment.declared import matrices
-from lit_byz.experiment.study import duration, exit_code, keep, problems, tell_problems
+from lit_byz.experiment.study import (
+    duration,
+    exit_code,
+    files,
+    keep,
+    problems,
+    setting,
+    tell_problems,
+    tell_where,
+    write_json,
+)
 from lit_byz.experiment.sweep import Sweep
 from lit_byz.report import breakdown as report
 
@@ -44,13 +51,8 @@ def conclude(study: Breakdown, full: Sweep | None, folder: str, *, as_json: bool
     used, whole = study.count_runs(), len(study.grid_points)
     config = study.grid_points[0].config
     honest = int(config.workers.honest)
-    title = (
-        f"{config.dataset.name}, {config.partition.name}, {honest} honest workers: "
-        f"{used} runs, full grid {whole}"
-    )
-    out = Path(folder)
-    out.mkdir(parents=True, exist_ok=True)
-    picture, numbers = out / "breakdown.png", out / "breakdown.csv"
+    title = f"{setting(config)}: {used} runs, full grid {whole}"
+    picture, numbers = files(folder, "breakdown")
     report.figure(arms, study.most, study.threshold, title, picture)
     numbers.write_text(report.as_csv(arms))
     found = {f"breakdown/{name or 'f'}": arm.breakdown for name, arm in arms.items()}
@@ -58,7 +60,7 @@ def conclude(study: Breakdown, full: Sweep | None, folder: str, *, as_json: bool
     sweeps = [study] if full is None else [study, full]
     code = max(exit_code(sweep) for sweep in sweeps)
     if as_json:
-        _write_json(_plain(study, arms, full, code))
+        write_json(_plain(study, arms, full, code))
         return code
     console = Console()
     console.print(report.table(arms, study.most, study.threshold, title))
@@ -73,7 +75,7 @@ def conclude(study: Breakdown, full: Sweep | None, folder: str, *, as_json: bool
         console.print(_comparison(arms), highlight=False)
     for sweep in sweeps:
         tell_problems(sweep, console)
-    _tell_where(study, console, picture, numbers)
+    tell_where(study, console, picture, numbers)
     return code
 
 
@@ -123,14 +125,8 @@ def conclude_declared(
 ) -> int:
     """Show and keep the worst cases by declared and real f; returns the exit code."""
     found = matrices(sweep)
-    config = sweep.points[0].config
-    title = (
-        f"{config.dataset.name}, {config.partition.name}, {config.workers.honest} honest workers: "
-        f"{len(sweep.points)} runs"
-    )
-    out = Path(folder)
-    out.mkdir(parents=True, exist_ok=True)
-    picture, numbers = out / "declared.png", out / "declared.csv"
+    title = f"{setting(sweep.points[0].config)}: {len(sweep.points)} runs"
+    picture, numbers = files(folder, "declared")
     report.declared_figure(found, title, picture)
     numbers.write_text(report.declared_csv(found))
     keep(sweep, [picture, numbers], {})
@@ -145,13 +141,13 @@ def conclude_declared(
             }
             for name, matrix in found.items()
         ]
-        _write_json({"arms": arms, "left_out": [list(p) for p in left_out], **problems(sweep)})
+        write_json({"arms": arms, "left_out": [list(p) for p in left_out], **problems(sweep)})
         return exit_code(sweep)
     console = Console()
     console.print(report.declared_table(found, title))
     tell_left_out(left_out, console)
     tell_problems(sweep, console)
-    _tell_where(sweep, console, picture, numbers)
+    tell_where(sweep, console, picture, numbers)
     return exit_code(sweep)
 
 
@@ -161,13 +157,3 @@ def tell_left_out(left_out: Sequence[tuple[int, int]], console: Console) -> None
         console.print(
             f"left out, for want of 2 f̂ < n and 2 f < n: {pairs}", highlight=False, soft_wrap=True
         )
-
-
-def _tell_where(sweep: Sweep, console: Console, picture: Path, numbers: Path) -> None:
-    console.print(f"figure {picture}, numbers {numbers}", highlight=False)
-    console.print(f"see the runs:   {sweep.store.ui_command}", highlight=False, soft_wrap=True)
-
-
-def _write_json(content: dict[str, Any]) -> None:
-    json.dump(content, sys.stdout, indent=1)
-    sys.stdout.write("\n")

@@ -70,8 +70,8 @@ def command(
     return guarded(parse_and_run, argv)
 
 
-def many_runs(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a command that computes many runs."""
+def many_runs(parser: argparse.ArgumentParser, *, worst_case_only: bool = False) -> None:
+    """Add the options of a command that computes many runs, or only what a minimum needs."""
     parser.add_argument("settings", nargs="*", metavar="key=value", help="see below")
     parser.add_argument("--dry-run", action="store_true", help="show the plan and its cost, stop")
     parser.add_argument("--workers", type=int, help="runs at once; default: one per core")
@@ -83,6 +83,12 @@ def many_runs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--progress", choices=("auto", "live", "plain", "none"), default="auto")
     parser.add_argument("--json", action="store_true", help="print the results as JSON, no table")
     parser.add_argument("--out", default="outputs", help="folder for figures and tables")
+    if worst_case_only:
+        parser.add_argument(
+            "--worst-case-only",
+            action="store_true",
+            help="stop runs that cannot lower the worst case any more",
+        )
 
 
 def guarded(run: Callable[[Sequence[str]], int | None], argv: Sequence[str] | None = None) -> int:

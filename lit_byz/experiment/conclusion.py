@@ -1,14 +1,21 @@
 """The end of a sweep: its table, figure and files, and what to do next."""
 
-import json
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.console import Console
 
-from lit_byz.experiment.study import exit_code, keep, problems, tell_problems
+from lit_byz.experiment.study import (
+    exit_code,
+    files,
+    keep,
+    problems,
+    tell_problems,
+    tell_saving,
+    tell_where,
+    write_json,
+)
 from lit_byz.experiment.sweep import Sweep
 from lit_byz.report.worst_case_table import (
     Accuracy,
@@ -40,25 +47,19 @@ def conclude(sweep: Sweep, folder: str, *, as_json: bool = False, hint: str | No
     """Show and keep a sweep's results, then a hint at what to do next; returns the exit code."""
     results = accuracies(sweep)
     title = f"{len(sweep.points)} runs on {sweep.points[0].config.dataset.name}"
-    out = Path(folder)
-    out.mkdir(parents=True, exist_ok=True)
-    picture, numbers = out / "worst_case.png", out / "worst_case.csv"
+    picture, numbers = files(folder, "worst_case")
     figure(results, title, picture)
     numbers.write_text(as_csv(results))
     _keep(sweep, results, [picture, numbers])
     code = exit_code(sweep)
     if as_json:
-        json.dump(_plain(sweep, results), sys.stdout, indent=1)
-        sys.stdout.write("\n")
+        write_json(_plain(sweep, results))
         return code
     console = Console()
     console.print(table(results, title))
-    saved, total = sweep.steps_saved()
-    if sweep.worst_case_only and total:
-        console.print(f"worst case only: {100 * saved / total:.0f} % of the steps were not needed")
+    tell_saving(sweep, console)
     tell_problems(sweep, console)
-    console.print(f"figure {picture}, numbers {numbers}", highlight=False)
-    console.print(f"see the runs:   {sweep.store.ui_command}", highlight=False, soft_wrap=True)
+    tell_where(sweep, console, picture, numbers)
     if hint is not None:
         console.print(hint, highlight=False, soft_wrap=True)
     return code

@@ -4,11 +4,8 @@ The runs are a sweep's: an experiment file gives the grid over clip, μ, attack 
 :func:`study_points` adds Byzantine-free DSGD for each μ and seed.
 """
 
-import json
 import math
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from lightning.pytorch.callbacks import Callback
@@ -19,7 +16,17 @@ from lit_byz.experiment.conclusion import accuracies
 from lit_byz.experiment.config import compose, to_plain
 from lit_byz.experiment.grid import Grid, Point, points
 from lit_byz.experiment.run import train
-from lit_byz.experiment.study import exit_code, keep, problems, tell_problems
+from lit_byz.experiment.study import (
+    exit_code,
+    files,
+    keep,
+    problems,
+    setting,
+    tell_problems,
+    tell_saving,
+    tell_where,
+    write_json,
+)
 from lit_byz.experiment.sweep import Sweep
 from lit_byz.report.init_scaling import Curves, InitialGradients, Norms, as_csv, figure, growth
 from lit_byz.report.init_scaling import table as as_table
@@ -158,22 +165,15 @@ def initial_norms(sweep: Sweep, console: Console | None = None) -> Norms:
 def conclude(sweep: Sweep, norms: Norms, folder: str, *, as_json: bool = False) -> int:
     """Show and keep the study's results; returns the exit code."""
     found = curves(sweep)
-    config = sweep.points[0].config
-    title = (
-        f"{config.dataset.name}, {config.partition.name}, {config.workers.honest} honest workers: "
-        f"{len(sweep.points)} runs"
-    )
-    out = Path(folder)
-    out.mkdir(parents=True, exist_ok=True)
-    picture, numbers = out / "init_scaling.png", out / "init_scaling.csv"
+    title = f"{setting(sweep.points[0].config)}: {len(sweep.points)} runs"
+    picture, numbers = files(folder, "init_scaling")
     figure(found, norms, title, picture)
     numbers.write_text(as_csv(found, norms))
     powers = {problem: growth(by_scale) for problem, by_scale in norms.items()}
     metrics = {f"initial_gradient/power {p}".strip(): v for p, v in powers.items() if v is not None}
     keep(sweep, [picture, numbers], metrics)
     if as_json:
-        json.dump(_plain(sweep, found, norms), sys.stdout, indent=1)
-        sys.stdout.write("\n")
+        write_json(_plain(sweep, found, norms))
         return exit_code(sweep)
     console = Console()
     console.print(as_table(found, norms, title))
@@ -181,12 +181,9 @@ def conclude(sweep: Sweep, norms: Norms, folder: str, *, as_json: bool = False) 
         if power is not None:
             where = f" ({problem})" if problem else ""
             console.print(f"ζ grows as μ^{power:.2f}{where}, the slope of log ζ against log μ")
-    saved, total = sweep.steps_saved()
-    if sweep.worst_case_only and total:
-        console.print(f"worst case only: {100 * saved / total:.0f} % of the steps were not needed")
+    tell_saving(sweep, console)
     tell_problems(sweep, console)
-    console.print(f"figure {picture}, numbers {numbers}", highlight=False)
-    console.print(f"see the runs:   {sweep.store.ui_command}", highlight=False, soft_wrap=True)
+    tell_where(sweep, console, picture, numbers)
     return exit_code(sweep)
 
 

@@ -1,9 +1,12 @@
-"""What studies built on sweeps share: their plan, their exit code, and what went wrong."""
+"""What studies built on sweeps share: plan, files, exit code, and the lines about the sweep."""
 
+import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from omegaconf import DictConfig
 from rich.console import Console
 from rich.markup import escape
 
@@ -38,6 +41,37 @@ def plan(sweep: Sweep, measured: Callable[[Point], bool] | None = None) -> str:
 
 def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds > 5400 else f"{seconds / 60:.1f} min"
+
+
+def setting(config: DictConfig) -> str:
+    """What all runs of a study have in common, for its title."""
+    workers = f"{config.workers.honest} honest workers"
+    return f"{config.dataset.name}, {config.partition.name}, {workers}"
+
+
+def files(folder: str, name: str) -> tuple[Path, Path]:
+    """Where a study's figure and its numbers go; the folder is made."""
+    out = Path(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    return out / f"{name}.png", out / f"{name}.csv"
+
+
+def write_json(content: Mapping[str, Any]) -> None:
+    json.dump(content, sys.stdout, indent=1)
+    sys.stdout.write("\n")
+
+
+def tell_saving(sweep: Sweep, console: Console) -> None:
+    """What stopping runs early has saved."""
+    saved, total = sweep.steps_saved()
+    if sweep.worst_case_only and total:
+        console.print(f"worst case only: {100 * saved / total:.0f} % of the steps were not needed")
+
+
+def tell_where(sweep: Sweep, console: Console, picture: Path, numbers: Path) -> None:
+    """The files, and the way to the runs."""
+    console.print(f"figure {picture}, numbers {numbers}", highlight=False)
+    console.print(f"see the runs:   {sweep.store.ui_command}", highlight=False, soft_wrap=True)
 
 
 def exit_code(sweep: Sweep) -> int:

@@ -1,7 +1,5 @@
 """The end of a tuning study: its table, figures and files, and what to do next."""
 
-import json
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +11,7 @@ from rich.console import Console
 from lit_byz.experiment.conclusion import accuracies
 from lit_byz.experiment.record import label
 from lit_byz.experiment.search_space import Range
-from lit_byz.experiment.study import exit_code, keep, problems, tell_problems
+from lit_byz.experiment.study import exit_code, keep, problems, tell_problems, write_json
 from lit_byz.experiment.trial_book import RUN_ID, RUNS, RUNS_PRUNED
 from lit_byz.experiment.tuning import Tuning
 from lit_byz.report.tuning import (
@@ -71,8 +69,7 @@ def conclude(tuning: Tuning, folder: str, *, as_json: bool = False) -> int:
     failed = tuning.book.failed()
     code = exit_code(tuning) or int(bool(failed))
     if as_json:
-        json.dump(_plain(tuning, study, code), sys.stdout, indent=1)
-        sys.stdout.write("\n")
+        write_json(_plain(tuning, study, code))
         return code
     console = Console()
     console.print(table(study))

@@ -100,8 +100,8 @@ class RobustAggregator:
                 non_finite=basis.rows.new_zeros(()),
             )
 
-        explanation, bad = on_finite_rows(self, Basis(rows), work)
-        return replace(explanation, non_finite=bad)
+        explanation, used = on_finite_rows(self, Basis(rows), work)
+        return replace(explanation, non_finite=used.non_finite)
 
     def prepare(self, geometry: Geometry, step: int = 0) -> Prepared:
         """Clip and mix."""

@@ -21,7 +21,4 @@ class Average(GeometricRule):
     uses_distances: ClassVar[bool] = False
 
     def weights(self, geometry: Geometry) -> torch.Tensor:
-        batch = geometry.basis.rows.shape[:-2]
-        if geometry.coefficients is not None:
-            batch = torch.broadcast_shapes(geometry.coefficients.shape[:-2], batch)
-        return torch.full((*batch, geometry.n), 1.0 / geometry.n, dtype=torch.float64)
+        return torch.full((*geometry.batch, geometry.n), 1.0 / geometry.n, dtype=torch.float64)

@@ -25,19 +25,19 @@ class NothingFinite(ValueError):
 
 def on_finite_rows(
     owner: object, basis: Basis, work: Callable[[Basis], Result]
-) -> tuple[Result, torch.Tensor]:
-    """``work(basis)`` with zeros for non-finite rows, and which rows (..., m) those were.
+) -> tuple[Result, Basis]:
+    """``work(basis)`` with zeros for non-finite rows, and the basis with them.
 
     The attacker could have sent zeros, so every guarantee of the rule stays as it is.
     """
     try:
-        return work(basis), torch.zeros(basis.rows.shape[:-1], dtype=torch.bool)
+        return work(basis), basis
     except NonFiniteRows:
-        clean, bad = basis.sanitised()
-        if bool(bad.all(-1).any()):
+        clean = basis.sanitised()
+        if bool(clean.non_finite.all(-1).any()):
             name = type(owner).__name__
             raise NothingFinite(f"{name}: every row of x is non-finite, nothing is left") from None
-        return work(clean), bad
+        return work(clean), clean
 
 
 class Clip:
@@ -212,9 +212,8 @@ class CoordinateRule(Rule):
 
     def outputs(self, geometry: Geometry) -> torch.Tensor:
         results = [self._run(geometry, rows, c).output for rows, c in self._passes(geometry)]
-        batch = torch.broadcast_shapes(geometry.matrix.shape[:-2], geometry.basis.rows.shape[:-2])
         found = torch.cat([output for output in results if output is not None])
-        return found.reshape(*batch, geometry.basis.rows.shape[-1])
+        return found.reshape(*geometry.batch, geometry.basis.rows.shape[-1])
 
     def damages(self, geometry: Geometry, centre: torch.Tensor) -> torch.Tensor:
         ((rows, c),) = self._passes(geometry)

@@ -99,11 +99,18 @@ class Basis:
             raise NonFiniteRows
         return output
 
-    def sanitised(self) -> tuple["Basis", torch.Tensor]:
-        """This basis with zeros for its non-finite rows, and which rows those were (..., m)."""
+    @cached_property
+    def non_finite(self) -> torch.Tensor:
+        """Which rows (..., m) were not finite and are zeros here."""
+        return torch.zeros(self.rows.shape[:-1], dtype=torch.bool)
+
+    def sanitised(self) -> "Basis":
+        """This basis with zeros for its non-finite rows."""
         bad = ~torch.isfinite(self.rows.double().square().sum(-1))
         rows = torch.where(bad.unsqueeze(-1), torch.zeros_like(self.rows), self.rows)
-        return Basis(rows, trusted=True), bad.cpu()
+        clean = Basis(rows, trusted=True)
+        clean.non_finite = bad.cpu()
+        return clean
 
     def squared_lengths(self, weights: torch.Tensor, batch: int) -> torch.Tensor:
         """‖weights @ rows‖² (P,) with every coordinate formed in float64: exact, and slow."""
@@ -126,6 +133,15 @@ class Geometry:
     @property
     def n(self) -> int:
         return self.basis.size if self.coefficients is None else self.coefficients.shape[-2]
+
+    @property
+    def batch(self) -> torch.Size:
+        """The dimensions in front of the vectors' own two."""
+        of_basis = self.basis.rows.shape[:-2]
+        if self.coefficients is None:
+            return of_basis
+        own = self.coefficients.shape[:-2]
+        return torch.broadcast_shapes(own, of_basis) if of_basis else own
 
     @cached_property
     def matrix(self) -> torch.Tensor:

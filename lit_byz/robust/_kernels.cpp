@@ -48,6 +48,13 @@ template <typename T> class Buffer {
     T *start_;
 };
 
+// Have the next `count` values of a row on their way: there may be more rows than the processor
+// follows by itself. Past the end of memory this does nothing.
+template <typename T> void ask_for(const T *values, int64_t count) {
+    constexpr int64_t line = 64 / sizeof(T);
+    for (int64_t w = 0; w < count; w += line) __builtin_prefetch(values + w);
+}
+
 // Rows [0, rows) of `out` (rows x BLOCK) become coefficients (rows x m) times base (m x BLOCK).
 template <typename T, int ROWS>
 void multiply_rows(const T *coefficients, const T *base, int64_t m, T *out) {
@@ -164,6 +171,7 @@ int columns(const T *basis, int64_t stride, int64_t m, int64_t d, const T *coeff
                 const T *source = basis + j * stride;
                 T *target_row = base + j * BLOCK;
                 std::memcpy(target_row, source + column, width * sizeof(T));
+                ask_for(source + column + BLOCK, BLOCK);
                 const Word *words = reinterpret_cast<const Word *>(target_row);
                 for (int64_t w = 0; w < BLOCK; ++w)
                     worst = std::max(worst, words[w] & Bits<T>::exponent);
@@ -229,6 +237,7 @@ void gram(const T *basis, int64_t stride, int64_t m, int64_t d, double *out, int
             for (int64_t j = 0; j < m; ++j) {
                 const T *source = basis + j * stride + column;
                 double *target = block + j * GRAM_BLOCK;
+                ask_for(source + GRAM_BLOCK, GRAM_BLOCK);
                 if (width == GRAM_BLOCK) {
                     for (int64_t w = 0; w < GRAM_BLOCK; ++w) target[w] = source[w];
                 } else {
@@ -285,51 +294,44 @@ void squares(const T *basis, int64_t stride, int64_t m, int64_t d, double *out, 
     }
 }
 
-// target = or += the weighted sum of ROWS rows.
-template <typename T, int ROWS>
-void add_rows(const T *first, int64_t stride, const T *weights, int64_t size, bool fresh,
-              T *__restrict__ target) {
-    T w[ROWS];
-    std::copy(weights, weights + ROWS, w);
-    auto sum = [&](int64_t column) {
-        T total = w[0] * first[column];
-        for (int r = 1; r < ROWS; ++r) total += w[r] * first[r * stride + column];
-        return total;
-    };
-    if (fresh)
-        for (int64_t c = 0; c < size; ++c) target[c] = sum(c);
-    else
-        for (int64_t c = 0; c < size; ++c) target[c] += sum(c);
-}
-
-// out = weights @ basis for one row of weights.
+// out = weights @ basis for one row of weights: a cache line of every row after the other, asked
+// for in advance, as there may be more rows than the processor follows by itself.
 template <typename T>
 int combine(const T *basis, int64_t stride, int64_t m, int64_t d, const T *weights, T *out,
             int threads) {
-    constexpr int64_t width = 2048; // one piece of the output stays in the first cache
-    constexpr int64_t together = 4; // rows per visit of that piece
+    typedef T Vector __attribute__((vector_size(BYTES), aligned(alignof(T))));
+    typedef typename Bits<T>::type Word;
+    constexpr int64_t lanes = Lanes<T>::count, line = 2 * lanes, ahead = 16 * line;
     std::vector<int> broken(std::max(threads, 1), 0);
-    in_parallel((d + width - 1) / width, threads, [&](int64_t thread, int64_t from, int64_t to) {
-        typename Bits<T>::type worst = 0;
-        for (int64_t block = from; block < to; ++block) {
-            int64_t begin = block * width, size = std::min(width, d - begin);
-            T *__restrict__ target = out + begin;
-            const T *first = basis + begin;
-            for (int64_t j = 0; j < m; j += together) {
-                const T *rows = first + j * stride, *shares = weights + j;
-                switch (std::min(together, m - j)) {
-                case 1: add_rows<T, 1>(rows, stride, shares, size, j == 0, target); break;
-                case 2: add_rows<T, 2>(rows, stride, shares, size, j == 0, target); break;
-                case 3: add_rows<T, 3>(rows, stride, shares, size, j == 0, target); break;
-                default: add_rows<T, 4>(rows, stride, shares, size, j == 0, target);
-                }
-            }
-            for (int64_t w = 0; w < size; ++w) {
-                typename Bits<T>::type bits;
-                std::memcpy(&bits, target + w, sizeof(T));
+    in_parallel((d + line - 1) / line, threads, [&](int64_t thread, int64_t from, int64_t to) {
+        Word worst = 0;
+        auto look = [&](const T *values, int64_t count) {
+            for (int64_t w = 0; w < count; ++w) {
+                Word bits;
+                std::memcpy(&bits, values + w, sizeof(T));
                 worst = std::max(worst, bits & Bits<T>::exponent);
             }
+        };
+        int64_t column = from * line;
+        const int64_t end = std::min(to * line, d);
+        for (; column + line <= end; column += line) {
+            Vector first = {}, second = {};
+            for (int64_t j = 0; j < m; ++j) {
+                const T *source = basis + j * stride + column;
+                __builtin_prefetch(source + ahead);
+                first += weights[j] * *reinterpret_cast<const Vector *>(source);
+                second += weights[j] * *reinterpret_cast<const Vector *>(source + lanes);
+            }
+            *reinterpret_cast<Vector *>(out + column) = first;
+            *reinterpret_cast<Vector *>(out + column + lanes) = second;
+            look(out + column, line);
         }
+        for (int64_t c = column; c < end; ++c) {
+            T sum = 0;
+            for (int64_t j = 0; j < m; ++j) sum += weights[j] * basis[j * stride + c];
+            out[c] = sum;
+        }
+        look(out + column, end - column);
         broken[thread] = worst == Bits<T>::exponent;
     });
     return *std::max_element(broken.begin(), broken.end());
@@ -348,6 +350,7 @@ void spread(const T *basis, int64_t stride, int64_t m, int64_t d, T *mean, T *de
             std::fill(squares, squares + BLOCK, T(0));
             for (int64_t j = 0; j < m; ++j) {
                 const T *row = basis + j * stride + column;
+                ask_for(row + BLOCK, BLOCK);
                 for (int64_t w = 0; w < width; ++w) sums[w] += row[w];
             }
             for (int64_t w = 0; w < width; ++w) sums[w] /= static_cast<T>(m);

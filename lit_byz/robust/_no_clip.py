@@ -18,5 +18,4 @@ class NoClip(Clip):
 
     def apply(self, geometry: Geometry) -> tuple[Geometry, torch.Tensor]:
         # Norms would cost a pass over the data, for nothing.
-        batch = torch.broadcast_shapes(geometry.matrix.shape[:-2], geometry.basis.rows.shape[:-2])
-        return geometry, torch.full(batch, torch.inf, dtype=torch.float64)
+        return geometry, torch.full(geometry.batch, torch.inf, dtype=torch.float64)

@@ -221,11 +221,12 @@ class RobustDSGD(lightning.LightningModule):
             )
 
         basis = honest if sent is None else sent.basis
-        (output, observed), bad = on_finite_rows(self.server, basis, work)
+        (output, observed), used = on_finite_rows(self.server, basis, work)
+        bad = used.non_finite
         self.sent = sent
         if basis.rows.data_ptr() != self.momentums.data_ptr():
             # The attackers saw zeros for honest vectors that are not finite, and passed them on.
-            bad = torch.cat([honest.sanitised()[1], bad[h:]])
+            bad = torch.cat([honest.sanitised().non_finite, bad[h:]])
         count = int(bad[:h].sum()) + self.f * int(bad[h:].sum())
         self.observed = Observation(**{**vars(observed), "non_finite": count})
         return output

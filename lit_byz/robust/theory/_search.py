@@ -73,9 +73,9 @@ def search_kappa(
     ``aggregator`` maps float64 tensors (..., n, d) to (..., d). Gradients are central differences,
     all of one step in a single batch: rules that sort or select have no useful derivative to offer,
     and their fused paths none at all. When no step along the gradient helps, a few random moves of
-    one or all rows are tried instead. Starts are the construction behind the lower bound
-    f/(n−2f), tight clusters beside outliers, and Gaussian vectors on several scales. A smooth bump
-    may be climbed; a narrow one may be missed.
+    one or all rows are tried instead. Starts are the worst input of two distinct vectors (one such
+    is behind the lower bound f/(n−2f)), tight clusters beside outliers, and Gaussian vectors on
+    several scales. A smooth bump may be climbed; a narrow one may be missed.
 
     The sets S are all of them where they are few (``SETS_AT_MOST``), else the first n − f rows
     alone, which is enough for a rule that does not care about the order of its inputs.
@@ -90,8 +90,9 @@ def search_kappa(
     else:
         sets = (torch.arange(n) < n - f).to(torch.float64).unsqueeze(0)
     climb = _Climb(aggregator, sets, tolerance, torch.Generator().manual_seed(seed))
+    clusters = climb.worst_of(_two_clusters(n, d))
     for start in range(restarts):
-        climb.run(_start(start, n, f, d, climb.generator), steps)
+        climb.run(_start(start, clusters, f, climb.generator), steps)
         if math.isinf(climb.best):
             break
     ratios = _ratios(climb.x, aggregator(climb.x), sets, tolerance)
@@ -130,6 +131,10 @@ class _Climb:
                 break
         if value > self.best:
             self.best, self.x = value, x
+
+    def worst_of(self, batch: Tensor) -> Tensor:
+        """The input (n, d) with the largest ratio in a batch (m, n, d)."""
+        return self._best_of(batch)[0]
 
     def _values(self, batch: Tensor) -> Tensor:
         """The worst ratio of each input of the batch (m, n, d)."""
@@ -188,14 +193,20 @@ def _size(x: Tensor) -> float:
     return float(x.norm(dim=-1).max()) or 1.0
 
 
-def _start(index: int, n: int, f: int, d: int, generator: torch.Generator) -> Tensor:
+def _two_clusters(n: int, d: int) -> Tensor:
+    """Inputs (2n, n, d): k copies of one vector in front and n − k zeros behind, or the reverse."""
+    ones = torch.zeros(n, n, d, dtype=torch.float64)
+    ones[..., 0] = torch.ones(n, n, dtype=torch.float64).tril()
+    return torch.cat([ones, ones.flip(1)])
+
+
+def _start(index: int, clusters: Tensor, f: int, generator: torch.Generator) -> Tensor:
     """Four families of starting points in turn; the first n − f rows are thought of as honest."""
+    n, d = clusters.shape
     noise = torch.randn(n, d, generator=generator, dtype=torch.float64)
-    ones = torch.zeros(n, d, dtype=torch.float64)
-    ones[:f, 0] = 1.0  # S = the first n − f rows has f ones and n − 2f zeros
     family, turn = index % 4, index // 4
     if family == 0:
-        return ones + (0.0 if turn == 0 else 0.1 * turn) * noise
+        return clusters + (0.0 if turn == 0 else 0.1 * turn) * noise
     if family == 1:
         return noise
     if family == 2:  # honest rows close together and far from 0, the others anywhere
