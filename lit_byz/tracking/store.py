@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from filelock import FileLock
 
 from lit_byz.errors import BadRequest, RunFailed
+from lit_byz.tracking._claims import held_in_database, is_postgresql
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -59,12 +60,12 @@ class Store:
     def alone(self, claim: str) -> Iterator[None]:
         """Hold a claim that one process has at a time; wait while another one has it.
 
-        It is a lock on a file in the store's folder, so it ends with the process that holds it. On
-        several machines it needs a folder that they share.
+        It ends with the process that holds it. PostgreSQL keeps it itself; otherwise it is a lock
+        on a file in the store's folder, which several machines have to share.
         """
         path = self.folder / "locks" / f"{claim}.lock"
         path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path):
+        with held_in_database(self.uri, claim) if is_postgresql(self.uri) else FileLock(path):
             yield
 
     @property
@@ -134,13 +135,13 @@ def open_store(uri: str | None = None) -> Store:
                 urllib.request.urlopen(f"{chosen.rstrip('/')}/health", timeout=20).close()
             return Store(chosen, MlflowClient(tracking_uri=chosen))
         path = _sqlite_file(chosen)
+        if path is None:
+            _knock(chosen)
         lock = (path or FOLDER / "mlflow").with_suffix(".lock")
         lock.parent.mkdir(parents=True, exist_ok=True)
         # MLflow makes its tables on first contact; two processes at it would trip over each other.
-        with FileLock(lock):
-            if path is None:
-                _knock(chosen)
-            else:
+        with held_in_database(chosen, "tables") if is_postgresql(chosen) else FileLock(lock):
+            if path is not None:
                 _prepare(path)
             client = MlflowClient(tracking_uri=chosen)
             client.search_experiments(max_results=1)

@@ -80,13 +80,20 @@ def rows(address: str, query: str) -> list[tuple[Any, ...]]:
 
 
 def test_two_sweeps_at_once_on_a_new_database(database: str, tmp_path: Path) -> None:
+    """In two folders, as on two machines: nothing but the database tells them of each other."""
     setting = f"tracking.uri={database}"
-    command = arguments(tmp_path, setting, "--json", "--workers", "1", grid=SMALL)
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir()
     both = [
         subprocess.Popen(
-            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            arguments(folder, setting, "--json", "--workers", "1", grid=SMALL),
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
-        for _ in range(2)
+        for folder in folders
     ]
     answers = [process.communicate(timeout=200) for process in both]
     assert [process.returncode for process in both] == [0, 0], answers
