@@ -4,17 +4,16 @@ import hashlib
 import itertools
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock, Timeout
-
 from lit_byz.errors import BadRequest, RunFailed
 from lit_byz.experiment.grid import Values
 from lit_byz.experiment.search_space import Problem
+from lit_byz.tracking.claims import Claims, claims_at, held
 from lit_byz.tracking.store import without_password
 
 if TYPE_CHECKING:
@@ -33,31 +32,22 @@ RUN_ID, RUNS, RUNS_PRUNED = "mlflow_run_id", "runs", "runs_pruned"
 class TrialBook:
     """A study's trials.
 
-    A process holds a file lock for each trial that it works on, and one on the study while it
-    takes a trial: a trial that is marked as running and that nobody holds was left by a process
-    that is gone, and is taken up by the next. On several machines the folder of the locks must be
-    shared.
+    A process has a claim on each trial that it works on, and one on the study while it takes a
+    trial: a trial that is marked as running and that nobody claims was left by a process that is
+    gone, and is taken up by the next.
     """
 
     problem: Problem
     study: "Study"
     storage: "BaseStorage"
-    locks: Path
+    claims: Claims
     retry_failed: bool = False
-    _lock: FileLock = field(init=False)
-    _held: dict[int, FileLock] = field(default_factory=dict)
+    _held: dict[int, Callable[[], None]] = field(default_factory=dict)
     _to_retry: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._lock = _study_lock(self.locks, self.study.study_name)
         if self.retry_failed:  # once: what fails again waits for the next command
             self._to_retry = {trial.number for trial in self.failed()}
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Nobody else takes a trial meanwhile."""
-        with self._lock:
-            yield
 
     def trials(self) -> "Sequence[FrozenTrial]":
         return self.study.get_trials(deepcopy=False)
@@ -74,7 +64,7 @@ class TrialBook:
         """A trial to work on: one that was left behind, one to be tried again, or a new one."""
         from optuna.trial import TrialState
 
-        with self.alone():
+        with held(self.claims, _claim(self.study.study_name)):  # nobody else takes one meanwhile
             trials = self.trials()
             for trial in trials:
                 if trial.state == TrialState.RUNNING and self._hold(trial.number):
@@ -127,18 +117,15 @@ class TrialBook:
         self.release(number)
 
     def release(self, number: int) -> None:
-        self._held.pop(number).release()
+        self._held.pop(number)()
 
     def _hold(self, number: int) -> bool:
         if number in self._held:
             return False
-        name = f"{_digest(self.study.study_name)[:24]}-{number}.lock"
-        lock = FileLock(self.locks / name)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
+        give_back = self.claims.take(f"{_claim(self.study.study_name)}-{number}")
+        if give_back is None:
             return False
-        self._held[number] = lock
+        self._held[number] = give_back
         return True
 
     def _add(self, params: Values, attributes: dict[str, Any]) -> "FrozenTrial":
@@ -197,10 +184,9 @@ def open_book(
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study_name = name or default_name(problem)
-    locks = folder / "locks"
-    locks.mkdir(parents=True, exist_ok=True)
+    claims = claims_at(url, folder)
     # Two processes that make the tables of a new database would trip over each other.
-    with _study_lock(locks, study_name):
+    with _reached(url), held(claims, _claim(study_name)):
         storage = _storage(folder, study_name, url)
         study = optuna.create_study(
             storage=storage, study_name=study_name, direction="maximize", load_if_exists=True
@@ -210,7 +196,7 @@ def open_book(
             study.set_user_attr(IDENTITY, problem.identity)
     if known not in (None, problem.identity):
         raise BadRequest(f"--study {study_name}: is a study of other settings; choose another name")
-    return TrialBook(problem, study, storage, locks, retry_failed)
+    return TrialBook(problem, study, storage, claims, retry_failed)
 
 
 def default_name(problem: Problem) -> str:
@@ -237,16 +223,25 @@ def check_url(url: str | None) -> None:
 def _storage(folder: Path, study_name: str, url: str | None) -> "BaseStorage":
     from optuna.storages import JournalStorage, RDBStorage
     from optuna.storages.journal import JournalFileBackend
-    from sqlalchemy.exc import SQLAlchemyError
 
     if url is None:
         path = folder / "optuna" / f"{_file_name(study_name)}.log"
         path.parent.mkdir(parents=True, exist_ok=True)
         return JournalStorage(JournalFileBackend(str(path)))
     waiting = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
+    return RDBStorage(url, engine_kwargs=waiting)
+
+
+@contextmanager
+def _reached(url: str | None) -> Iterator[None]:
+    """Say in one line that a database cannot be had."""
+    from sqlalchemy.exc import SQLAlchemyError
+
     try:
-        return RDBStorage(url, engine_kwargs=waiting)
+        yield
     except (SQLAlchemyError, ImportError, OSError) as error:
+        if url is None:
+            raise
         text = f"--storage {url}: cannot be opened: {' '.join(str(error).split())[:300]}"
         raise RunFailed(without_password(text)) from error
 
@@ -257,8 +252,8 @@ def _file_name(study_name: str) -> str:
     return safe if safe == study_name else f"{safe}-{_digest(study_name)[:8]}"
 
 
-def _study_lock(locks: Path, study_name: str) -> FileLock:
-    return FileLock(locks / f"{_digest(study_name)[:24]}.lock", is_singleton=True)
+def _claim(study_name: str) -> str:
+    return _digest(study_name)[:24]
 
 
 def _digest(text: str) -> str:

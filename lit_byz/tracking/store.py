@@ -7,16 +7,15 @@ import socket
 import sqlite3
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from filelock import FileLock
-
 from lit_byz.errors import BadRequest, RunFailed
-from lit_byz.tracking._claims import held_in_database, is_postgresql
+from lit_byz.tracking.claims import claims_at, held
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -56,17 +55,9 @@ class Store:
         """Where files that belong to the store's runs lie: beside SQLite, else ``mlruns/``."""
         return FOLDER if self.sqlite_file is None else self.sqlite_file.parent
 
-    @contextlib.contextmanager
-    def alone(self, claim: str) -> Iterator[None]:
-        """Hold a claim that one process has at a time; wait while another one has it.
-
-        It ends with the process that holds it. PostgreSQL keeps it itself; otherwise it is a lock
-        on a file in the store's folder, which several machines have to share.
-        """
-        path = self.folder / "locks" / f"{claim}.lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with held_in_database(self.uri, claim) if is_postgresql(self.uri) else FileLock(path):
-            yield
+    def alone(self, claim: str) -> AbstractContextManager[None]:
+        """Hold a claim that one process on this store has at a time; wait while another has it."""
+        return held(claims_at(self.uri, self.folder), claim)
 
     @property
     def ui_command(self) -> str:
@@ -137,10 +128,9 @@ def open_store(uri: str | None = None) -> Store:
         path = _sqlite_file(chosen)
         if path is None:
             _knock(chosen)
-        lock = (path or FOLDER / "mlflow").with_suffix(".lock")
-        lock.parent.mkdir(parents=True, exist_ok=True)
+        folder = FOLDER if path is None else path.parent
         # MLflow makes its tables on first contact; two processes at it would trip over each other.
-        with held_in_database(chosen, "tables") if is_postgresql(chosen) else FileLock(lock):
+        with held(claims_at(chosen, folder), "tables" if path is None else f"tables-{path.stem}"):
             if path is not None:
                 _prepare(path)
             client = MlflowClient(tracking_uri=chosen)

@@ -6,6 +6,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,15 +15,21 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+import yaml
 
 from lit_byz.errors import RunFailed
 from lit_byz.tracking import open_store
-from tests.experiment._sweeps import GRID, RUNS, arguments, sweep
+from tests.experiment._sweeps import GRID, ROOT, RUNS, arguments, sweep
 
 pytestmark = pytest.mark.services
 
 BINARIES = "/usr/lib/postgresql/*/bin"
 SECRET = "not-to-be-seen"
+TUNE = {
+    "space": {"clip.C": {"low": 0.01, "high": 100.0, "log": True}},
+    "trials": 4,
+    "compare": ["arc"],
+}
 SMALL = {**GRID, "grid": {"axes": {"clip": ["none", "arc"], "attack": ["sf", "lf"]}}}
 
 
@@ -119,6 +126,45 @@ def test_two_sweeps_at_once_on_a_new_database(database: str, tmp_path: Path) -> 
     assert again.returncode == 0
     assert "lit_byz:***@127.0.0.1" in again.stdout
     assert len(rows(database, RUNS)) == 4
+
+
+def test_two_studies_at_once_in_two_folders(database: str, tmp_path: Path) -> None:
+    import psycopg2
+
+    # Optuna and MLflow each keep the version of their tables in a table of the same name.
+    with closing(psycopg2.connect(database.replace("+psycopg2", ""))) as connection:
+        connection.autocommit = True
+        connection.cursor().execute("create database studies")
+    cell = {**GRID, "grid": {"axes": {"attack": ["sf"]}}, "tune": TUNE}
+    both = []
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "cell.yaml").write_text(yaml.safe_dump(cell))
+        places = [f"tracking.uri={database}", "tracking.experiment=studies"]
+        storage = ["--storage", database.replace("/postgres", "/studies")]
+        command = [sys.executable, str(ROOT / "pipelines" / "tune.py"), "config=cell.yaml"]
+        both.append(
+            subprocess.Popen(
+                [*command, *places, *storage, "--executor", "inline", "--json"],
+                cwd=folder,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    answers = [process.communicate(timeout=200) for process in both]
+    assert [process.returncode for process in both] == [0, 0], answers
+    kinds = rows(
+        database,
+        "select k.value, count(*), count(distinct i.value) from tags k "
+        "join tags i on i.run_uuid = k.run_uuid and i.key = 'lit_byz.identity' "
+        "join runs r on r.run_uuid = k.run_uuid join experiments e using (experiment_id) "
+        "where k.key = 'lit_byz.kind' and e.name = 'studies' group by 1",
+    )
+    assert set(kinds) == {("study", 1, 1), ("trial", 4, 4), ("cell", 1, 1), ("run", 5, 5)}
+    numbers = [[trial["trial"] for trial in json.loads(text)["trials"]] for text, _ in answers]
+    assert numbers[0] == numbers[1] == [0, 1, 2, 3]
 
 
 def test_passwords_are_not_recorded(database: str, tmp_path: Path) -> None:

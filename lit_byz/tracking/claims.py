@@ -1,0 +1,90 @@
+"""Claims: names that one process has at a time, and loses when it ends, in whatever way."""
+
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from filelock import FileLock, Timeout
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+# Seconds between two attempts, at first and at last. A wait in a database could not be interrupted.
+SHORT, LONG = 0.05, 1.0
+
+
+class Claims(Protocol):
+    """Where claims are kept; all who are to hear of each other need the same place."""
+
+    def take(self, name: str) -> Callable[[], None] | None:
+        """Claim a name if it is free now: how to give it back, or None."""
+        ...
+
+
+@dataclass(frozen=True)
+class FileClaims:
+    """Locks on files of a folder, which several machines have to share."""
+
+    folder: Path
+
+    def take(self, name: str) -> Callable[[], None] | None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.folder / f"{name}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return None
+        return lock.release
+
+
+@dataclass(frozen=True)
+class DatabaseClaims:
+    """Advisory locks of a PostgreSQL database, each with a connection of its own."""
+
+    uri: str
+
+    def take(self, name: str) -> Callable[[], None] | None:
+        from sqlalchemy import create_engine, text
+        from sqlalchemy.pool import NullPool
+
+        digest = hashlib.sha256(f"lit_byz {name}".encode()).digest()
+        number = int.from_bytes(digest[:8], "big", signed=True)
+        engine = create_engine(self.uri, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+        connection = engine.connect()
+        if connection.scalar(text("select pg_try_advisory_lock(:number)"), {"number": number}):
+            return lambda: _close(connection)
+        connection.close()
+        return None
+
+
+def _close(connection: "Connection") -> None:
+    from sqlalchemy import text
+    from sqlalchemy.exc import DBAPIError
+
+    # A connection that broke has lost its claim already.
+    with contextlib.suppress(DBAPIError), connection:
+        connection.execute(text("select pg_advisory_unlock_all()"))
+
+
+def claims_at(uri: str | None, folder: Path) -> Claims:
+    """Where those who share the database at ``uri``, or else the folder, keep their claims."""
+    if uri is not None and uri.startswith("postgresql"):
+        return DatabaseClaims(uri)
+    return FileClaims(folder / "locks")
+
+
+@contextlib.contextmanager
+def held(claims: Claims, name: str) -> Iterator[None]:
+    """Hold a claim; wait while another one has it."""
+    pause = SHORT
+    while (give_back := claims.take(name)) is None:
+        time.sleep(pause)
+        pause = min(LONG, 1.5 * pause)
+    try:
+        yield
+    finally:
+        give_back()
