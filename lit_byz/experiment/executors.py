@@ -145,7 +145,9 @@ class LocalProcesses:
     def _start(self) -> _Child:
         assert self._context is not None
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(theirs, list(sys.path)), daemon=True)
+        # What a process is forked from may have started in another environment.
+        place = list(sys.path), dict(os.environ)
+        process = self._context.Process(target=_serve, args=(theirs, *place), daemon=True)
         process.start()
         theirs.close()
         child = _Child(process, ours)
@@ -184,12 +186,13 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _serve(pipe: Connection, path: list[str]) -> None:
+def _serve(pipe: Connection, path: list[str], environment: dict[str, str]) -> None:
     """A local process: one thread, task after task, until the pipe closes."""
     # Ctrl-C reaches every process of a terminal; the main process decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.environ[THREADS] = "1"
+    os.environ.clear()
+    os.environ.update({**environment, THREADS: "1"})
     sys.path[:] = path
     import torch
 
