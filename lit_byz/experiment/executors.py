@@ -81,13 +81,15 @@ class LocalProcesses:
         """
         if self._context is not None:
             return
+        self._context = multiprocessing.get_context("spawn")
         if sys.platform != "linux":
-            self._context = multiprocessing.get_context("spawn")
             return
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["lit_byz.experiment._preload"])
-        with _environment({THREADS: "1", MAIN: str(os.getpid())}):
+        forking = multiprocessing.get_context("forkserver")
+        forking.set_forkserver_preload(["lit_byz.experiment._preload"])
+        # A folder for temporary files with a very long name leaves no room for the socket's.
+        with contextlib.suppress(OSError), _environment({THREADS: "1", MAIN: str(os.getpid())}):
             forkserver.ensure_running()
+            self._context = forking
 
     def run(self, next_task: NextTask, report: Report, stopping: Stopping) -> None:
         self.get_ready()

@@ -1,6 +1,8 @@
 """Local processes: each sees what the main process sees, however it was made."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,23 @@ class Tells(Attack):
         place = os.path.basename(os.getcwd())
         raise RuntimeError(f"{os.environ['LIT_BYZ_TOLD']}, {place}, {torch.get_num_threads()}")
 """
+
+
+def test_a_long_name_for_temporary_files_is_no_obstacle(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    text = (
+        "from lit_byz.experiment.executors import LocalProcesses; p = LocalProcesses(1); "
+        "p.get_ready(); print(p._context.get_start_method())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        env={**os.environ, "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "spawn\n"
 
 
 def test_processes_see_what_was_changed_after_they_got_ready(
