@@ -286,3 +286,21 @@ def test_random_iterate() -> None:
     plain = run(simulation(make("logreg"), SignFlip(), seed=4, steps=6), "32-true")
     assert plain.iterate is None
     assert torch.equal(plain.flat.gather(), last)
+
+
+@pytest.mark.parametrize("fading", [True, False])
+def test_faded_momentum_becomes_zero(fading: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dead unit's momentum must not end among the subnormal numbers, which are slow."""
+    if not fading:
+        monkeypatch.setattr("lit_byz.training._workers.FADED", 0.0)
+    torch.manual_seed(0)
+    hidden = torch.nn.Linear(784, 4)
+    with torch.no_grad():
+        hidden.bias[0] = -1e6
+    model = torch.nn.Sequential(torch.nn.Flatten(), hidden, torch.nn.ReLU(), torch.nn.Linear(4, 10))
+    module = simulation(model, SignFlip(), steps=70, momentum=0.5, lr=0.01, gradients="loop")
+    module.momentums.fill_(1e-20)
+    honest = run(module, "32-true").honest
+    subnormal = (honest != 0) & (honest.abs() < torch.finfo(torch.float32).tiny)
+    assert bool(subnormal.any()) == (not fading)
+    assert bool((honest == 0).any()) == fading
