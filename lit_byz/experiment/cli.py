@@ -71,7 +71,10 @@ def command(
 
 
 def many_runs(parser: argparse.ArgumentParser, *, worst_case_only: bool = False) -> None:
-    """Add the options of a command that computes many runs, or only what a minimum needs."""
+    """Add the options of a command that computes many runs.
+
+    ``worst_case_only`` is for a command that asks for worst cases alone: it may stop runs early.
+    """
     parser.add_argument("settings", nargs="*", metavar="key=value", help="see below")
     parser.add_argument("--dry-run", action="store_true", help="show the plan and its cost, stop")
     parser.add_argument("--workers", type=int, help="runs at once; default: one per core")

@@ -221,30 +221,38 @@ class Sweep:
         if cell not in self._cells:
             key = hashlib.sha256(f"{self.key} {cell}".encode()).hexdigest()
             above = {PARENT: str(self.run_id)}
-            run_id = self._parent(key, self.kind_of(cell), cell or "one cell", above)
             example = next(point for point in self.points if point.cell == cell)
-            with self.store.alone(key[:32]):
-                self._write_settings(run_id, example)
-            self._cells[cell] = run_id
+            name = cell or "one cell"
+            self._cells[cell] = self._parent(key, self.kind_of(cell), name, above, example)
         return self._cells[cell]
 
     def kind_of(self, cell: str) -> str:
         """What the tag of a cell's own run says that it is."""
         return self.cell_kind
 
-    def _parent(self, key: str, kind: str, name: str, tags: dict[str, str]) -> str:
-        """The run that others lie below: the one that is there, else a new one."""
+    def _parent(
+        self, key: str, kind: str, name: str, tags: dict[str, str], example: Point | None = None
+    ) -> str:
+        """The run that others lie below: the one that is there, else a new one.
+
+        With an ``example`` of a cell's points it gets the cell's settings.
+        """
         with self.store.alone(key[:32]):  # a sweep that starts at the same moment makes no second
-            for run in self.store.find(self.experiment_id, key):
-                self.store.client.update_run(run.info.run_id, status="RUNNING")
-                return str(run.info.run_id)
-            created = self.store.client.create_run(
-                self.experiment_id,
-                start_time=int(time.time() * 1000),
-                tags={IDENTITY: key, KIND: kind, **tags},
-                run_name=name,
-            )
-            return str(created.info.run_id)
+            known = self.store.find(self.experiment_id, key)
+            if known:
+                run_id = str(known[0].info.run_id)
+                self.store.client.update_run(run_id, status="RUNNING")
+            else:
+                created = self.store.client.create_run(
+                    self.experiment_id,
+                    start_time=int(time.time() * 1000),
+                    tags={IDENTITY: key, KIND: kind, **tags},
+                    run_name=name,
+                )
+                run_id = str(created.info.run_id)
+            if example is not None:
+                self._write_settings(run_id, example)
+            return run_id
 
     def _write_settings(self, run_id: str, point: Point) -> None:
         """A cell's settings as params, so that the UI can compare cells."""

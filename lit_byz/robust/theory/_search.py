@@ -90,7 +90,7 @@ def search_kappa(
     else:
         sets = (torch.arange(n) < n - f).to(torch.float64).unsqueeze(0)
     climb = _Climb(aggregator, sets, tolerance, torch.Generator().manual_seed(seed))
-    clusters = climb.worst_of(_two_clusters(n, d))
+    clusters, _ = climb.best_of(_two_clusters(n, d))
     for start in range(restarts):
         climb.run(_start(start, clusters, f, climb.generator), steps)
         if math.isinf(climb.best):
@@ -120,9 +120,9 @@ class _Climb:
         for _ in range(steps):
             if not math.isfinite(value):
                 break
-            moved, moved_value = self._best_of(x + self._along_gradient(x, reach))
+            moved, moved_value = self.best_of(x + self._along_gradient(x, reach))
             if moved_value <= value:
-                moved, moved_value = self._best_of(x + self._at_random(x, reach))
+                moved, moved_value = self.best_of(x + self._at_random(x, reach))
             if moved_value > value:
                 x, value, reach = moved, moved_value, min(1.0, 2 * reach)
             else:
@@ -132,16 +132,13 @@ class _Climb:
         if value > self.best:
             self.best, self.x = value, x
 
-    def worst_of(self, batch: Tensor) -> Tensor:
-        """The input (n, d) with the largest ratio in a batch (m, n, d)."""
-        return self._best_of(batch)[0]
-
     def _values(self, batch: Tensor) -> Tensor:
         """The worst ratio of each input of the batch (m, n, d)."""
         self.evaluations += len(batch)
         return _ratios(batch, self.aggregator(batch), self.sets, self.tolerance).amax(dim=-1)
 
-    def _best_of(self, batch: Tensor) -> tuple[Tensor, float]:
+    def best_of(self, batch: Tensor) -> tuple[Tensor, float]:
+        """The input (n, d) with the largest ratio in a batch (m, n, d), and that ratio."""
         values = self._values(batch)
         best = int(values.argmax())
         return batch[best], float(values[best])
