@@ -17,7 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
+from lit_byz import _native
 from lit_byz._cache import cache_folder
+from lit_byz.training import _convolution
 from lit_byz.training._flat import FlatParameters
 from lit_byz.training._stochastic import BatchNorm, WorkerLayers
 
@@ -178,7 +180,8 @@ def _add_weight_gradients(
         if isinstance(layer, nn.Linear):
             _linear(layer, x, delta, len(rows), share, slots)
         elif isinstance(layer, nn.Conv2d):
-            _convolution(layer, x, delta, len(rows), share, slots)
+            weights, biases = (slots.get(id(p)) for p in (layer.weight, layer.bias))
+            _convolution.add_gradients(layer, x, delta, share, weights, biases)
 
 
 def _check_run(task: Task, probes: dict[nn.Module, tuple[Tensor, Tensor]]) -> None:
@@ -209,6 +212,8 @@ def _probes(model: nn.Module) -> Iterator[dict[nn.Module, tuple[Tensor, Tensor]]
     def keep(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
         if layer in kept:
             raise ValueError(f"{layer} runs twice: its gradients cannot be told apart")
+        if isinstance(layer, nn.Conv2d):
+            output = _convolution.with_fast_backward(layer, inputs[0], output)
         if not output.requires_grad:
             output = output.detach().requires_grad_()
         kept[layer] = (inputs[0].detach(), output)
@@ -237,27 +242,6 @@ def _linear(
         slots[id(layer.weight)].baddbmm_(delta.mT, inputs, alpha=share)
     if layer.bias is not None and id(layer.bias) in slots:
         slots[id(layer.bias)].add_(delta.sum(1), alpha=share)
-
-
-def _convolution(
-    layer: nn.Conv2d,
-    inputs: Tensor,
-    delta: Tensor,
-    workers: int,
-    share: float,
-    slots: dict[int, Tensor],
-) -> None:
-    if id(layer.weight) in slots:
-        geometry = (layer.stride, layer.padding, layer.dilation, False, [0, 0], layer.groups)
-        parts = zip(inputs.chunk(workers), delta.chunk(workers), strict=True)
-        for slot, (x, d) in zip(slots[id(layer.weight)], parts, strict=True):
-            _, weight, _ = torch.ops.aten.convolution_backward(
-                d, x, layer.weight, None, *geometry, [False, True, False]
-            )
-            slot.add_(weight, alpha=share)
-    if layer.bias is not None and id(layer.bias) in slots:
-        sums = delta.unflatten(0, (workers, -1)).sum((1, 3, 4))
-        slots[id(layer.bias)].add_(sums, alpha=share)
 
 
 WAYS: dict[str, Way] = {"loop": loop, "joined": joined, "vmap": batched}
@@ -342,5 +326,6 @@ def _key(task: Task, x: Tensor) -> str:
         torch.get_num_threads(),
         torch.__version__,
         os.cpu_count(),
+        _native.library() is None,
     )
     return hashlib.sha256(repr(described).encode()).hexdigest()[:20]

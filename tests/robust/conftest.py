@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lit_byz.robust import _kernels
+from lit_byz import _native
 
 
 @pytest.fixture
@@ -13,11 +13,11 @@ def use_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bool], No
 
     def switch(compiled: bool) -> None:
         monkeypatch.setenv("LIT_BYZ_COMPILE", str(int(compiled)))
-        _kernels.library.cache_clear()
+        _native.library.cache_clear()
 
     yield switch
     monkeypatch.undo()
-    _kernels.library.cache_clear()
+    _native.library.cache_clear()
 
 
 @pytest.fixture(params=["compiled", "plain"])

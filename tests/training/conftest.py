@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.robust.conftest import use_kernels
+
+__all__ = ["use_kernels"]
+
 
 @pytest.fixture(autouse=True)
 def _no_banners() -> Iterator[None]:

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "_parallel.h"
+#include "parallel.h"
 
 // For `items` sets of n vectors, the rows of c (n x m each) over a basis with this Gram matrix:
 // inner products and squared distances, (n + 1) x (n + 1) each, the origin last. A distance below

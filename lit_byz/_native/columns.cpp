@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "_parallel.h"
+#include "parallel.h"
 
 namespace {
 
