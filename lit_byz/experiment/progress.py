@@ -42,14 +42,17 @@ class RunProgress(Callback):
         if self.bar is not None:
             self.bar.update(self.task, completed=done, description=self._state(pl_module))
         elif done * PARTS // total > (done - 1) * PARTS // total:
-            self.console.print(f"step {done}/{total}  {self._state(pl_module)}", highlight=False)
+            line = f"step {done}/{total}  {self._state(pl_module)}".rstrip()
+            self.console.print(line, highlight=False)
 
     def _state(self, module: Any) -> str:
-        seen = module.observed
-        text = f"accuracy {self.accuracy.accuracy:.3f} (max {self.accuracy.max_accuracy:.3f})"
+        seen, accuracy = module.observed, self.accuracy
+        parts = []
+        if accuracy.seconds > 0:  # there has been an evaluation
+            parts.append(f"accuracy {accuracy.accuracy:.3f} (max {accuracy.max_accuracy:.3f})")
         if seen is not None and math.isfinite(seen.threshold):
-            text += f"  C {seen.threshold:.3g}"
-        return text
+            parts.append(f"C {seen.threshold:.3g}")
+        return "  ".join(parts)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         self._stop()

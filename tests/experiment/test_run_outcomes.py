@@ -128,3 +128,4 @@ def test_progress_without_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixtu
     printed = capsys.readouterr().err
     assert "digits, extreme, f=1, cwtm∘nnm, clip arc, sf, seed 1" in printed.replace("\n", " ")
     assert "step 5/5  accuracy 0." in printed
+    assert "step 3/5  C " in printed  # nothing has been evaluated yet
