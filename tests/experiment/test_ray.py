@@ -14,7 +14,7 @@ import pytest
 
 from lit_byz.experiment.executors import RayTasks
 from lit_byz.experiment.session import make_executor
-from tests.experiment._sweeps import GRID, RUNS, arguments, results, rows, sweep
+from tests.experiment._sweeps import GRID, RUNS, arguments, furnish, results, rows, sweep
 
 USER = """
 import time
@@ -44,6 +44,7 @@ def test_workers_limits_the_runs_at_once() -> None:
 
 @pytest.mark.slow
 def test_the_same_results_as_local_processes(tmp_path: Path) -> None:
+    furnish(tmp_path)
     (tmp_path / "my_attacks.py").write_text(USER)
     grid = with_attacks("sf", "lf", "my_attacks.Broken")
     on_ray = sweep(tmp_path, *RAY, "--json", grid=grid)
@@ -56,7 +57,7 @@ def test_the_same_results_as_local_processes(tmp_path: Path) -> None:
     statuses = sorted(status for _, status in rows(tmp_path, RUNS))
     assert statuses == ["FAILED", "FINISHED", "FINISHED"]
     local = tmp_path / "local"
-    local.mkdir()
+    furnish(local)
     (local / "my_attacks.py").write_text(USER)
     by_processes = sweep(local, "--json", grid=grid)
     assert results(on_ray)["cells"] == results(by_processes)["cells"]
@@ -110,6 +111,7 @@ def _workers(main: int) -> list[int]:
 
 @pytest.mark.slow
 def test_whatever_is_killed_or_interrupted_is_gone_on_with(tmp_path: Path) -> None:
+    furnish(tmp_path)
     with going_on(tmp_path) as process:
         os.kill(_workers(process.pid)[0], signal.SIGKILL)
         time.sleep(1)

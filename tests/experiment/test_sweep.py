@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.experiment._sweeps import GRID, RUNS, arguments, results, rows, sweep
+from tests.experiment._sweeps import GRID, RUNS, arguments, furnish, results, rows, sweep
 
 ATTACK = """
 from lit_byz.attacks import Attack
@@ -210,6 +210,7 @@ def test_two_sweeps_at_once_share_the_work(undisturbed: Path, tmp_path: Path) ->
 
 
 def test_a_failing_run_does_not_stop_the_others(tmp_path: Path) -> None:
+    furnish(tmp_path)
     (tmp_path / "my_attacks.py").write_text(ATTACK)
     axes = {"attack": ["sf", "my_attacks.Broken"]}
     grid = {**GRID, "grid": {"axes": axes}}
@@ -225,6 +226,7 @@ def test_a_failing_run_does_not_stop_the_others(tmp_path: Path) -> None:
 
 
 def test_worst_case_only_gives_the_same_worst_cases(undisturbed: Path, tmp_path: Path) -> None:
+    furnish(tmp_path)
     answer = sweep(tmp_path, "--json", "--worst-case-only", "--workers", "1")
     assert answer.returncode == 0, answer.stderr
     expected = json.loads((undisturbed / "results.json").read_text())["cells"]
@@ -241,6 +243,7 @@ def test_worst_case_only_gives_the_same_worst_cases(undisturbed: Path, tmp_path:
 
 
 def test_interrupted_sweeps_say_so(tmp_path: Path) -> None:
+    furnish(tmp_path)
     process = subprocess.Popen(
         arguments(tmp_path, "train.steps=100000"),
         cwd=tmp_path,
