@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from lit_byz import _native
+from lit_byz.models import CNNMnist
 from lit_byz.training import _convolution
 from lit_byz.training._convolution import add_gradients, with_fast_backward
+from lit_byz.training.gradients import _frozen, _probes
 
 PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
 
@@ -83,6 +85,29 @@ def test_compiled_gradients_are_autograds(case: tuple[nn.Conv2d, Tensor, int]) -
     (ours,) = torch.autograd.grad(fast, images, delta)
     (theirs,) = torch.autograd.grad(output, images, delta)
     torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
+
+
+def test_blocks_of_pixels_that_do_not_fill_the_image(compiled: None) -> None:
+    """Output gradients are read some rows at a time; the last rows of an image are fewer."""
+    torch.manual_seed(5)
+    layer = nn.Conv2d(2, 33, 3, dtype=torch.float64)
+    images = torch.randn(4, 2, 31, 40, dtype=torch.float64, requires_grad=True)
+    delta = torch.randn_like(layer(images))
+    for found, value in zip(
+        workers_gradients(layer, images, delta, workers=2),
+        expected(layer, images, delta, workers=2),
+        strict=True,
+    ):
+        torch.testing.assert_close(found, value, rtol=1e-11, atol=1e-11)
+
+
+def test_training_takes_the_fast_way_back(compiled: None) -> None:
+    model = CNNMnist().to(memory_format=torch.channels_last)
+    with _frozen(model), _probes(model) as probes:
+        model(torch.randn(2, 1, 28, 28))
+    first, second, *_ = (type(output.grad_fn).__name__ for _, output in probes.values())
+    assert first == "NoneType"  # what comes in needs no gradient
+    assert second == "_BackwardBackward"
 
 
 def small(dtype: torch.dtype = torch.float32) -> tuple[nn.Conv2d, Tensor, Tensor]:
