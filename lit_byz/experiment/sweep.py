@@ -50,6 +50,7 @@ class Sweep:
     dropped: set[int] = field(default_factory=set)
     _cells: dict[str, str] = field(default_factory=dict)
     _pending: list[int] = field(default_factory=list)
+    _begun: dict[int, list[str]] = field(default_factory=dict)
 
     @property
     def failed(self) -> list[Outcome]:
@@ -88,6 +89,7 @@ class Sweep:
             found = _settled(index, runs)
             if found is None or (found.status == "failed" and self.retry_failed):
                 self._pending.append(index)
+                self._begun[index] = [r.info.run_id for r in runs if r.info.status == "RUNNING"]
             else:
                 self.outcomes[index] = found
 
@@ -96,6 +98,21 @@ class Sweep:
         needless = [index for index in self._pending if self.points[index].cell == cell]
         self._pending = [index for index in self._pending if index not in needless]
         self.dropped.update(needless)
+        for index in needless:
+            self._close_begun(index)
+
+    def _close_begun(self, index: int) -> None:
+        """End the runs of a point that were killed and will not be gone on with."""
+        run_ids = self._begun.pop(index)
+        give_back = self.store.claim(self.points[index].identity[:32]) if run_ids else None
+        if give_back is None:
+            return  # there is none, or another process is at it
+        try:
+            for run_id in run_ids:
+                if self.store.client.get_run(run_id).info.status == "RUNNING":
+                    self.store.client.set_terminated(run_id, "KILLED")
+        finally:
+            give_back()
 
     def wants_points(self) -> bool:
         """Whether a free worker asks :meth:`supply` first: where no run waits for it."""

@@ -7,7 +7,7 @@ import socket
 import sqlite3
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +58,10 @@ class Store:
     def alone(self, claim: str) -> AbstractContextManager[None]:
         """Hold a claim that one process on this store has at a time; wait while another has it."""
         return held(claims_at(self.uri, self.folder), claim)
+
+    def claim(self, name: str) -> Callable[[], None] | None:
+        """The same if nobody has it now: how to give it back, else None."""
+        return claims_at(self.uri, self.folder).take(name)
 
     @property
     def ui_command(self) -> str:

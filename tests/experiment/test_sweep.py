@@ -14,7 +14,11 @@ from typing import Any
 
 import pytest
 
+from lit_byz.experiment.grid import Grid, points
+from lit_byz.experiment.sweep import make_sweep
+from lit_byz.tracking import open_store
 from tests.experiment._sweeps import GRID, RUNS, arguments, furnish, results, rows, sweep
+from tests.tracking._stores import new_store
 
 ATTACK = """
 from lit_byz.attacks import Attack
@@ -260,6 +264,31 @@ def test_interrupted_sweeps_say_so(tmp_path: Path) -> None:
     text, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "the same command goes on" in text
+
+
+def test_killed_runs_that_are_not_needed_any_more_are_ended(tmp_path: Path) -> None:
+    """A killed run is still shown as one that is on; a study that drops it says that it is not."""
+    grid = {k: v for k, v in GRID.items() if k != "grid"}
+    grid["tracking"] = {"uri": new_store(tmp_path / "mlruns")}
+    four = points(Grid(grid, {"clip": ["arc"], "attack": ["sf", "lf", "foe", "alie"]}))
+    store = open_store(new_store(tmp_path / "mlruns"))
+    experiment = store.experiment(four[0].config.tracking.experiment)
+    killed, busy, ended, other = (
+        store.client.create_run(
+            experiment, tags={"lit_byz.identity": point.identity, "lit_byz.kind": "run"}
+        ).info.run_id
+        for point in four
+    )
+    made = make_sweep(four)
+    store.client.set_terminated(ended, "FINISHED")  # by another process, after it was looked up
+    with store.alone(four[1].identity[:32]):
+        made.drop("another cell")
+        statuses = [store.client.get_run(run).info.status for run in (killed, busy, ended, other)]
+        assert statuses == ["RUNNING", "RUNNING", "FINISHED", "RUNNING"]
+        made.drop(four[0].cell)
+    statuses = [store.client.get_run(run).info.status for run in (killed, busy, ended, other)]
+    assert statuses == ["KILLED", "RUNNING", "FINISHED", "KILLED"]
+    assert store.claim(four[0].identity[:32]) is not None  # given back
 
 
 def test_bad_grids_start_nothing(tmp_path: Path) -> None:
