@@ -30,6 +30,13 @@ from tests.attacks._momentums import mnist_momentums
 D = 1000
 # Few columns of a large model, evenly spaced: every layer is there.
 STRIDE = 211
+BY_DEFAULT = [
+    (11, 1, "random"),
+    (11, 5, "heterogeneous"),
+    (15, 3, "heterogeneous"),
+    (17, 2, "random"),
+]
+KINDS = ("random", "heterogeneous", "mnist")
 
 
 def vectors(kind: str, h: int) -> torch.Tensor:
@@ -49,15 +56,7 @@ def assert_searched_well(chosen: list[Case], kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize(
-    ("n", "f", "kind"),
-    [
-        (11, 1, "random"),
-        (11, 5, "heterogeneous"),
-        (15, 3, "heterogeneous"),
-        (17, 2, "random"),
-    ],
-)
+@pytest.mark.parametrize(("n", "f", "kind"), BY_DEFAULT)
 def test_every_server(n: int, f: int, kind: str, rule: str) -> None:
     assert_searched_well(list(cases(((n, f),), (rule,))), kind)
 
@@ -79,9 +78,11 @@ def test_rules_that_take_long(rule: str) -> None:
 @pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize(("n", "f"), SIZES)
-@pytest.mark.parametrize("kind", ["random", "heterogeneous", "mnist"])
-def test_all_of_it(kind: str, n: int, f: int, rule: str) -> None:
+@pytest.mark.parametrize(
+    ("n", "f", "kind"),
+    [(*size, kind) for kind in KINDS for size in SIZES if (*size, kind) not in BY_DEFAULT],
+)
+def test_all_the_others(n: int, f: int, kind: str, rule: str) -> None:
     assert_searched_well(list(cases(((n, f),), (rule,))), kind)
 
 

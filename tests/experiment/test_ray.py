@@ -47,7 +47,7 @@ def test_the_same_results_as_local_processes(tmp_path: Path) -> None:
     furnish(tmp_path)
     (tmp_path / "my_attacks.py").write_text(USER)
     grid = with_attacks("sf", "lf", "my_attacks.Broken")
-    on_ray = sweep(tmp_path, *RAY, "--json", grid=grid)
+    on_ray = sweep(tmp_path, *RAY, "--workers", "1", "--json", grid=grid)
     assert on_ray.returncode == 1
     assert results(on_ray)["failed"] == {
         "my_attacks.Broken | seed 1": "RuntimeError: this attack always fails"

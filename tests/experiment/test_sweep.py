@@ -299,6 +299,7 @@ def test_bad_grids_start_nothing(tmp_path: Path) -> None:
 
 
 def test_dry_run_counts_and_estimates(undisturbed: Path, tmp_path: Path) -> None:
+    furnish(tmp_path)
     fresh = sweep(tmp_path, "--dry-run")
     assert "8 runs: 2 cells, 2 attacks, 2 seeds" in fresh.stdout
     assert "already done: 0, to do: 8" in fresh.stdout
