@@ -45,6 +45,12 @@ struct Shape {
     int64_t inputs, height, width;
     int64_t kernel_height, kernel_width;
     int64_t stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x;
+
+    // The image with its border.
+    int64_t across() const { return width + 2 * padding_x; }
+    int64_t down() const { return height + 2 * padding_y; }
+    // Neighbouring columns of the kernel see neighbouring pixels, unless it is dilated.
+    int64_t columns_in_a_run() const { return dilation_x == 1 ? kernel_width : 1; }
 };
 
 // Weights, or their gradients, in memory: steps between neighbours in each direction.
@@ -114,9 +120,8 @@ template <typename T> Run<T> run_for(int64_t vectors) {
 // With a border of zeros, if the convolution has one. The border of `room` is zero already.
 template <typename T> const T *with_border(const T *image, const Shape &s, std::vector<T> &room) {
     if (s.padding_x == 0 && s.padding_y == 0) return image;
-    int64_t across = s.width + 2 * s.padding_x;
     for (int64_t y = 0; y < s.height; ++y)
-        std::memcpy(room.data() + ((y + s.padding_y) * across + s.padding_x) * s.inputs,
+        std::memcpy(room.data() + ((y + s.padding_y) * s.across() + s.padding_x) * s.inputs,
                     image + y * s.width * s.inputs, s.width * s.inputs * sizeof(T));
     return room.data();
 }
@@ -141,9 +146,7 @@ void add_weight_gradients(const T *delta, const T *input, const Shape &s, int64_
                           T *weights, const Places &to, T *biases, int64_t bias_step, T share,
                           int threads) {
     constexpr int64_t lanes = Lanes<T>::count, widest = VECTORS * lanes;
-    int64_t across = s.width + 2 * s.padding_x, down = s.height + 2 * s.padding_y;
-    // Neighbouring columns of the kernel see neighbouring pixels, unless it is dilated.
-    int64_t columns = s.dilation_x == 1 ? s.kernel_width : 1;
+    int64_t across = s.across(), columns = s.columns_in_a_run();
     int64_t runs_per_row = s.kernel_width / columns;
     int64_t runs = s.kernel_height * runs_per_row, positions = columns * s.inputs;
     int64_t all = workers * s.examples, size = s.out_height * s.out_width * s.outputs;
@@ -156,7 +159,7 @@ void add_weight_gradients(const T *delta, const T *input, const Shape &s, int64_
     std::copy(delta + apart * size, delta + all * size, last.data());
 
     in_parallel(workers * runs, threads, [&](int64_t, int64_t begin, int64_t end) {
-        std::vector<T> bordered(down * across * s.inputs), sums;
+        std::vector<T> bordered(s.down() * across * s.inputs), sums;
         const T one = 1;
         for (int64_t worker = begin / runs; worker * runs < end; ++worker) {
             int64_t from = std::max<int64_t>(begin - worker * runs, 0);
@@ -254,8 +257,7 @@ template <typename T> struct Piece {
 template <typename T>
 std::vector<Piece<T>> pieces_of(const T *weights, const Places &at, const Shape &s) {
     constexpr int64_t lanes = Lanes<T>::count, widest = VECTORS * lanes;
-    int64_t across = s.width + 2 * s.padding_x;
-    int64_t columns = s.dilation_x == 1 ? s.kernel_width : 1, positions = columns * s.inputs;
+    int64_t across = s.across(), columns = s.columns_in_a_run(), positions = columns * s.inputs;
     std::vector<Piece<T>> pieces;
     for (int64_t ky = 0; ky < s.kernel_height; ++ky)
         for (int64_t kx = 0; kx < s.kernel_width; kx += columns)
@@ -280,12 +282,12 @@ std::vector<Piece<T>> pieces_of(const T *weights, const Places &at, const Shape 
 template <typename T>
 void find_image_gradients(const T *delta, const T *weights, const Places &at, const Shape &s,
                           T *images, int threads) {
-    int64_t across = s.width + 2 * s.padding_x, down = s.height + 2 * s.padding_y;
+    int64_t across = s.across();
     int64_t pixels = s.out_height * s.out_width;
     const std::vector<Piece<T>> pieces = pieces_of(weights, at, s);
     in_parallel(s.examples, threads, [&](int64_t, int64_t begin, int64_t end) {
         // One image with its border; the last piece may end past it.
-        std::vector<T> image(down * across * s.inputs + VECTORS * Lanes<T>::count);
+        std::vector<T> image(s.down() * across * s.inputs + VECTORS * Lanes<T>::count);
         std::vector<T *> seen(pixels);
         for (int64_t e = begin; e < end; ++e) {
             std::fill(image.begin(), image.end(), 0);

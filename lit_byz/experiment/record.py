@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from lit_byz.errors import BadRequest
 from lit_byz.experiment.config import to_plain
 from lit_byz.tracking import Store, Tracker, open_store
-from lit_byz.tracking.store import FOLDER, IDENTITY, KIND, PARENT, without_password
+from lit_byz.tracking.store import FOLDER, IDENTITY, KIND, PARENT, claim_on, without_password
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -145,7 +145,7 @@ def claimed(config: DictConfig, identity: str) -> Iterator[None]:
     if config.resume != "auto" or not config.tracking.enabled:
         yield
         return
-    with open_store(config.tracking.uri).alone(identity[:32]):
+    with open_store(config.tracking.uri).alone(claim_on(identity)):
         yield
 
 

@@ -14,7 +14,7 @@ from lit_byz.experiment.executors import Executor
 from lit_byz.experiment.grid import Point
 from lit_byz.experiment.tasks import Outcome, Progress, Task
 from lit_byz.tracking import Store, open_store
-from lit_byz.tracking.store import IDENTITY, KIND, PARENT
+from lit_byz.tracking.store import IDENTITY, KIND, PARENT, claim_on
 from lit_byz.tracking.worst_case import write_worst_case
 
 # A tag of a cell: the ids of its runs.
@@ -104,9 +104,11 @@ class Sweep:
     def _close_begun(self, index: int) -> None:
         """End the runs of a point that were killed and will not be gone on with."""
         run_ids = self._begun.pop(index)
-        give_back = self.store.claim(self.points[index].identity[:32]) if run_ids else None
+        if not run_ids:
+            return
+        give_back = self.store.claim(claim_on(self.points[index].identity))
         if give_back is None:
-            return  # there is none, or another process is at it
+            return  # another process is at it
         try:
             for run_id in run_ids:
                 if self.store.client.get_run(run_id).info.status == "RUNNING":
@@ -254,7 +256,9 @@ class Sweep:
 
         With an ``example`` of a cell's points it gets the cell's settings.
         """
-        with self.store.alone(key[:32]):  # a sweep that starts at the same moment makes no second
+        with self.store.alone(
+            claim_on(key)
+        ):  # a sweep that starts at the same moment makes no second
             known = self.store.find(self.experiment_id, key)
             if known:
                 run_id = str(known[0].info.run_id)

@@ -39,6 +39,11 @@ def default_uri() -> str:
     return os.environ.get("MLFLOW_TRACKING_URI") or f"{SQLITE}{FOLDER}/mlflow.db"
 
 
+def claim_on(identity: str) -> str:
+    """The name of the claim on the run with this identity."""
+    return identity[:32]
+
+
 @dataclass(frozen=True)
 class Store:
     """An MLflow tracking store."""
@@ -60,7 +65,7 @@ class Store:
         return held(claims_at(self.uri, self.folder), claim)
 
     def claim(self, name: str) -> Callable[[], None] | None:
-        """The same if nobody has it now: how to give it back, else None."""
+        """Take such a claim if nobody has it now: how to give it back, else None."""
         return claims_at(self.uri, self.folder).take(name)
 
     @property

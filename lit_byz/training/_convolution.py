@@ -61,7 +61,7 @@ def with_fast_backward(layer: nn.Conv2d, inputs: Tensor, output: Tensor) -> Tens
 class _Backward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, output: Tensor, layer: nn.Conv2d) -> Tensor:
-        ctx.layer, ctx.images = layer, torch.empty_like(inputs, device="meta")
+        ctx.layer, ctx.shape = layer, inputs.shape
         return output.view_as(output)
 
     @staticmethod
@@ -69,9 +69,7 @@ class _Backward(torch.autograd.Function):
     def backward(ctx: Any, delta: Tensor) -> tuple[Tensor, None, None]:
         layer, weights = ctx.layer, ctx.layer.weight
         delta = delta.contiguous(memory_format=torch.channels_last)
-        images = torch.empty_like(
-            ctx.images, device=delta.device, memory_format=torch.channels_last
-        )
+        images = torch.empty(ctx.shape, dtype=delta.dtype, memory_format=torch.channels_last)
         _native.function("image_gradients", delta.dtype)(
             _native.pointer(delta),
             _native.pointer(weights),

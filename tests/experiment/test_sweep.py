@@ -17,6 +17,7 @@ import pytest
 from lit_byz.experiment.grid import Grid, points
 from lit_byz.experiment.sweep import make_sweep
 from lit_byz.tracking import open_store
+from lit_byz.tracking.store import claim_on
 from tests.experiment._sweeps import GRID, RUNS, arguments, furnish, results, rows, sweep
 from tests.tracking._stores import new_store
 
@@ -281,14 +282,14 @@ def test_killed_runs_that_are_not_needed_any_more_are_ended(tmp_path: Path) -> N
     )
     made = make_sweep(four)
     store.client.set_terminated(ended, "FINISHED")  # by another process, after it was looked up
-    with store.alone(four[1].identity[:32]):
+    with store.alone(claim_on(four[1].identity)):
         made.drop("another cell")
         statuses = [store.client.get_run(run).info.status for run in (killed, busy, ended, other)]
         assert statuses == ["RUNNING", "RUNNING", "FINISHED", "RUNNING"]
         made.drop(four[0].cell)
     statuses = [store.client.get_run(run).info.status for run in (killed, busy, ended, other)]
     assert statuses == ["KILLED", "RUNNING", "FINISHED", "KILLED"]
-    assert store.claim(four[0].identity[:32]) is not None  # given back
+    assert store.claim(claim_on(four[0].identity)) is not None  # given back
 
 
 def test_bad_grids_start_nothing(tmp_path: Path) -> None:
