@@ -89,10 +89,12 @@ def of_callbacks(callbacks: Sequence[object]) -> str:
     They may change training, so their classes' source and their settings count. The package's own
     only look on.
     """
-    foreign: list[Any] = [c for c in callbacks if type(c).__module__.split(".")[0] != "lit_byz"]
-    described = [
-        (source_of(type(c)), sorted((k, repr(v)) for k, v in vars(c).items())) for c in foreign
-    ]
+    foreign = [c for c in callbacks if type(c).__module__.split(".")[0] != "lit_byz"]
+    described = []
+    for callback in foreign:
+        kind: Any = type(callback)
+        settings = sorted((name, repr(value)) for name, value in vars(callback).items())
+        described.append((source_of(kind), settings))
     return _sha256(repr(described)) if foreign else ""
 
 

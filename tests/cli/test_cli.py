@@ -11,8 +11,8 @@ import pytest
 from omegaconf import DictConfig
 
 from lit_byz.errors import BadRequest, RunFailed
-from lit_byz.experiment.cli import command, guarded
-from lit_byz.experiment.components import GROUPS, options
+from lit_byz.cli.command import command, guarded
+from lit_byz.config.components import GROUPS, options
 
 ROOT = Path(__file__).parents[2]
 
@@ -106,7 +106,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
         textwrap.dedent(
             """
             import sys
-            from lit_byz.experiment.cli import command
+            from lit_byz.cli.command import command
 
             def run(config, arguments):
                 raise RuntimeError("it broke")

@@ -10,7 +10,7 @@ import torch
 from omegaconf import OmegaConf
 from omegaconf.errors import ReadonlyConfigError
 
-from lit_byz.experiment.components import GROUPS, options, registry
+from lit_byz.config.components import GROUPS, options, registry
 from lit_byz.experiment.config import build, build_model, compose, identity, to_plain
 
 Write = Callable[[str, str], Path]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from lit_byz.errors import BadRequest
-from lit_byz.experiment.fields import REQUIRED, Domain, Field, constructor_fields, describe
+from lit_byz.config.fields import REQUIRED, Domain, Field, constructor_fields, describe
 
 if TYPE_CHECKING:
     from fractions import Fraction

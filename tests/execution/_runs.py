@@ -129,7 +129,7 @@ def timeless(history: dict[str, list[tuple[int, float]]]) -> dict[str, list[tupl
 
 def command(folder: Path, settings: Sequence[str]) -> int:
     """The exit code of ``pipelines/train.py`` with these settings, called in this process."""
-    from lit_byz.experiment import cli
+    from lit_byz.cli import command as cli
     from pipelines import train as pipeline
 
     arguments = [*QUICK, f"tracking.uri={new_store(folder)}", *settings, "--quiet"]

@@ -9,7 +9,7 @@ import pytest
 
 from lit_byz.experiment.config import compose, to_plain
 from lit_byz.experiment.executors import LocalProcesses
-from lit_byz.experiment.tasks import Outcome, Progress, Task
+from lit_byz.execution.tasks import Outcome, Progress, Task
 
 TELLS = """
 import os

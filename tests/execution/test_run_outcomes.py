@@ -10,8 +10,8 @@ import torch
 from lit_byz.errors import BadRequest
 from lit_byz.experiment.config import compose
 from lit_byz.experiment.summary import summary
-from tests.experiment import _runs
-from tests.experiment._runs import MODULE, quick
+from tests.execution import _runs
+from tests.execution._runs import MODULE, quick
 
 DIVERGING = [
     *("attack=foe", "attack.tau=1e6", "clip=none", "mix=none", "rule=average"),

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from lit_byz.errors import BadRequest
-from tests.experiment import _runs
-from tests.experiment._runs import MODULE, QUICK, quick
+from tests.execution import _runs
+from tests.execution._runs import MODULE, QUICK, quick
 from tests.tracking._stores import new_store
 
 PIPELINE = Path(__file__).parents[2] / "pipelines" / "train.py"

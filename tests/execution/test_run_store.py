@@ -16,8 +16,8 @@ from lit_byz.experiment.record import git_commit
 from lit_byz.tracking import Store, open_store
 from lit_byz.tracking.worst_case import cell_results
 from lit_byz.tracking.worst_case_accuracy import WorstCaseAccuracy
-from tests.experiment import _runs
-from tests.experiment._runs import quick
+from tests.execution import _runs
+from tests.execution._runs import quick
 from tests.tracking._stores import new_store
 
 STEPS = 10

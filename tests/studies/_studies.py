@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from lit_byz.experiment.cli import guarded
+from lit_byz.cli.command import guarded
 from tests.tracking._stores import DATABASE, new_store
 
 ROOT = Path(__file__).parents[2]

@@ -23,7 +23,7 @@ from lit_byz.experiment.breakdown import (
 from lit_byz.experiment.declared import declared_points
 from lit_byz.experiment.executors import NextTask, Report, Stopping
 from lit_byz.experiment.grid import Grid, Point, read_grid
-from lit_byz.experiment.tasks import Outcome
+from lit_byz.execution.tasks import Outcome
 from lit_byz.report.worst_case_table import Accuracy
 from tests.experiment import _studies
 from tests.tracking._stores import new_store

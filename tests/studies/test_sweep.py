@@ -18,7 +18,7 @@ from lit_byz.experiment.grid import Grid, points
 from lit_byz.experiment.sweep import make_sweep
 from lit_byz.tracking import open_store
 from lit_byz.tracking.store import claim_on
-from tests.experiment._sweeps import GRID, RUNS, arguments, furnish, results, rows, sweep
+from tests.studies._sweeps import GRID, RUNS, arguments, furnish, results, rows, sweep
 from tests.tracking._stores import new_store
 
 ATTACK = """

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lit_byz.errors import BadRequest
-from lit_byz.experiment.cli import guarded
-from lit_byz.experiment.search_space import Range, read_problem
+from lit_byz.cli.command import guarded
+from lit_byz.config.search_space import Range, read_problem
 from lit_byz.experiment.tuning import upper_bound
 from pipelines import tune
-from tests.experiment._runs import MODULE, duplicates, rows, tags_of, write_users_parts
+from tests.execution._runs import MODULE, duplicates, rows, tags_of, write_users_parts
 from tests.tracking._stores import new_store
 
 ROOT = Path(__file__).parents[2]
