@@ -22,7 +22,7 @@ def run(arguments: Sequence[str]) -> int:
     from lit_byz.config.grid_source import read_grid
     from lit_byz.config.search_space import ATTACKS
     from lit_byz.execution.runner import Memory, Runner
-    from lit_byz.studies.init_scaling import SCALE, make_init_scaling, study_points
+    from lit_byz.studies.init_scaling import SCALE, is_dsgd, make_init_scaling, study_points
     from lit_byz.tracking.ledger import Ledger
 
     parser = Parser(__doc__ or "", catalogue)
@@ -35,7 +35,8 @@ def run(arguments: Sequence[str]) -> int:
         return plan.print_config(grid, found)
     executor = many_runs.make_executor(options)
     console = many_runs.console_for_progress(options)
-    plan.tell(console, plan.describe(found, grid.given))
+    plan.tell(console, plan.describe([p for p in found if not is_dsgd(p)], grid.given))
+    plan.tell(console, ["beside them: DSGD without Byzantine workers for every μ and seed"])
     ledger = Ledger.of(found[0].plain["tracking"])
     only = options.worst_case_only
     memory = Memory(ledger, options.retry_failed, bounds_suffice=only)

@@ -112,9 +112,9 @@ def conclude(
     result = ledger.result(str(ledger.study_id))
     every = [runner, *others]
     code = max(_exit_code(each) for each in every)
-    computed = sum(len(each.computed) for each in every)
-    reused = sum(each.reused for each in every)
-    content = {"computed": computed, "reused": reused, "exit_code": code}
+    computed = {outcome.identity for each in every for outcome in each.computed}
+    reused = {identity for each in every for identity in each.reused} - computed
+    content = {"computed": len(computed), "reused": len(reused), "exit_code": code}
     show(ledger, result, Path(options.out), options.json, content, _problem_lines(every), hints)
     return code
 

@@ -19,8 +19,10 @@ from lit_byz.tracking.runs import clip_name, partition_name, rule_name
 MOST_VALUES = 8
 
 
-def describe(points: Sequence[Point], given: Mapping[str, Any] | None = None) -> list[str]:
-    """What all runs have in common, and what varies between them."""
+def describe(
+    points: Sequence[Point], given: Mapping[str, Any] | None = None, tuned: Sequence[str] = ()
+) -> list[str]:
+    """What all runs have in common, and what varies between them; ``tuned`` keys are neither."""
     plains = [point.plain for point in points]
     same = shared_settings(plains)
     train, workers = same.get("train", {}), same.get("workers", {})
@@ -36,8 +38,9 @@ def describe(points: Sequence[Point], given: Mapping[str, Any] | None = None) ->
         parts.append(f"f = {workers['f']}")
     if all("name" in same.get(group, {}) for group in ("rule", "mix")):
         parts.append(rule_name(plains[0]))
-    if "name" in same.get("clip", {}) and "clip" not in _varying(points):
-        parts.append(f"clip {clip_name(plains[0]['clip'])}")
+    if "name" in same.get("clip", {}):
+        known = "clip" in same and "clip.C" not in tuned
+        parts.append(f"clip {clip_name(plains[0]['clip']) if known else same['clip']['name']}")
     if "attack" in same:
         parts.append(points[0].attack)
     seeds = list(dict.fromkeys(point.seed for point in points))

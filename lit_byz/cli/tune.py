@@ -39,7 +39,9 @@ def run(arguments: Sequence[str]) -> int:
         return plan.print_config(problem.grid, example)
     check_url(options.storage)
     executor = many_runs.make_executor(options)
-    plan.tell(many_runs.console_for_progress(options), plan.describe(example))
+    plain = [point.without(list(problem.space)) for point in example]
+    console = many_runs.console_for_progress(options)
+    plan.tell(console, [*plan.describe(plain, tuned=list(problem.space)), _tuned(problem)])
     ledger = Ledger.of(example[0].plain["tracking"])
     book = open_book(
         problem,
@@ -77,6 +79,12 @@ def _parser() -> Parser:
         "--storage", help="URL of a database; default: a journal beside the tracked runs"
     )
     return parser
+
+
+def _tuned(problem: "Problem") -> str:
+    keys = "; ".join(f"{key} {part}" for key, part in problem.space.items())
+    beside = f", compared with {', '.join(problem.compare)}" if problem.compare else ""
+    return f"tuned: {keys}; {problem.trials} trials{beside}"
 
 
 def _show_plan(problem: "Problem", book: "TrialBook") -> None:

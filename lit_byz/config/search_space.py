@@ -49,6 +49,9 @@ class Range:
     def size(self) -> float:
         return self.high - self.low + 1 if self.integer else math.inf
 
+    def __str__(self) -> str:
+        return f"from {self.low:g} to {self.high:g}{' on a log scale' if self.log else ''}"
+
     def values(self) -> list[Any]:
         """Every value of a finite range."""
         return list(range(int(self.low), int(self.high) + 1))
@@ -76,6 +79,9 @@ class Choice:
     """One of a few values."""
 
     options: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"one of {', '.join(map(str, self.options))}"
 
     @property
     def size(self) -> float:

@@ -72,9 +72,9 @@ class Runner:
         return self.strategy.board
 
     @property
-    def reused(self) -> int:
-        """Runs that this study needs and that had been computed before."""
-        return sum(outcome.reused for outcome in self.board.outcomes.values())
+    def reused(self) -> set[str]:
+        """Runs of this study that had been computed before."""
+        return {outcome.identity for outcome in self.board.outcomes.values() if outcome.reused}
 
     def run(self, executor: Executor, watch: Watch, tell: Callable[[str], None]) -> None:
         """Compute what is missing; the ledger is up to date after every run.

@@ -189,9 +189,15 @@ def _plain(study: Tuned, result: StudyResult) -> dict[str, Any]:
             "runs_pruned": trial.cell.facts.get("cost", {}).get("pruned", 0),
             "mlflow_run_id": trial.cell.run_id,
             "runs": {
-                run.label: vars(accuracy)
+                f"{run.attack}, seed {run.seed}": {
+                    "attack": run.attack,
+                    "seed": run.seed,
+                    "run_id": outcome.run_id,
+                    "status": outcome.status,
+                    "max_accuracy": outcome.max_accuracy,
+                }
                 for run in trial.cell.record.runs
-                if (accuracy := trial.cell.known[run.seed][run.attack]) is not None
+                if (outcome := trial.cell.outcome(run)) is not None
             },
         }
 

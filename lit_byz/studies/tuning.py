@@ -77,8 +77,10 @@ class TuningStudy:
 
     def _supply(self) -> None:
         """Open trials until one has runs to compute; after the last one, add the comparisons."""
-        while self._all_busy() and (taken := self.source.take()) is not None:
-            self.look_at_others()
+        while self._all_busy():
+            self._look_at_others()
+            if (taken := self.source.take()) is None:
+                break
             self._begin(taken)
         if self._all_busy() and not self._comparing:
             self._comparing = True
@@ -87,7 +89,7 @@ class TuningStudy:
             for cell in {point.cell for point in others}:
                 self.board.say(cell, comparison=cell)
 
-    def look_at_others(self) -> None:
+    def _look_at_others(self) -> None:
         """Take in the trials that have ended, here or in other processes."""
         for trial in self.source.trials():
             known = any(c.facts.get("trial") == trial.number for c in self.board.cells.values())

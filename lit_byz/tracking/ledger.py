@@ -48,6 +48,8 @@ MANY = 20
 KINDS = ("sweep", "tuning", "init_scaling", "breakdown", "misspecified")
 # What the worst case of a cell is, in words.
 WORST_CASE = "lit_byz.worst_case"
+# How a trial of a tuning study stands.
+TRIAL_STATE = "lit_byz.trial_state"
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,10 @@ class Ledger:
         cell = CellResult(record, outcomes)
         found = cell.worst_case
         self.store.write_metrics(run_id, _metrics(cell, found))
-        self.store.write_tags(run_id, {WORST_CASE: in_words(cell), **as_tags(record)})
+        tags = {WORST_CASE: in_words(cell), **as_tags(record)}
+        if "state" in record.facts:
+            tags[TRIAL_STATE] = str(record.facts["state"])
+        self.store.write_tags(run_id, tags)
         if last or found.exact:
             self.store.client.set_terminated(run_id, _ended(cell))
 

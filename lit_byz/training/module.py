@@ -72,6 +72,7 @@ class Observation:
     clipped_byzantine: int
     mean_norm: float
     max_norm: float
+    average_norm: float
     output_norm: float
     damage: float
     factor: float | None
@@ -213,6 +214,7 @@ class RobustDSGD(lightning.LightningModule):
                 clipped_byzantine=int(clipped[h:].sum()),
                 mean_norm=float(geometry.combination_norms(centre)),
                 max_norm=float(geometry.norms[:h].max()),
+                average_norm=float(geometry.norms[:h].mean()),
                 output_norm=float(output.norm()),
                 damage=damage,
                 factor=None if sent is None else sent.factor,

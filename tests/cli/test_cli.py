@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig
 
-from lit_byz.errors import BadRequest, RunFailed
 from lit_byz.cli.command import command, guarded
 from lit_byz.config.components import GROUPS, options
+from lit_byz.errors import BadRequest, RunFailed
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.studies._sweeps import GRID, ROOT, results, sweep
+from tests.cli._sweeps import GRID, ROOT, results, sweep
 from tests.tracking._stores import new_store
 
 

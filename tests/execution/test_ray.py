@@ -14,7 +14,7 @@ import pytest
 
 from lit_byz.experiment.executors import RayTasks
 from lit_byz.experiment.session import make_executor
-from tests.studies._sweeps import GRID, RUNS, arguments, furnish, results, rows, sweep
+from tests.cli._sweeps import GRID, RUNS, arguments, furnish, results, rows, sweep
 
 USER = """
 import time

@@ -16,7 +16,6 @@ from typing import Any
 
 import yaml
 
-from lit_byz.cli.command import guarded
 from tests.tracking._stores import DATABASE, new_store
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +42,7 @@ def run(folder: Path, pipeline: str, grid: dict[str, Any], *more: str) -> Answer
     main = importlib.import_module(f"pipelines.{pipeline}").main
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = guarded(main, arguments(folder, grid, *more))
+        code = main(arguments(folder, grid, *more))
     return Answer(code, out.getvalue(), err.getvalue())
 
 
