@@ -3,6 +3,7 @@
 python pipelines/benchmark.py robust [--quick] [--out DIR] [--only cwtm gm figure]
 python pipelines/benchmark.py attacks [--quick] [--out DIR] [--only cwtm gm]
 python pipelines/benchmark.py step [--quick] [--out DIR] [--only sf foe tracking]
+python pipelines/benchmark.py gradients [--quick] [--out DIR] [--only mlp] [--write]
 """
 
 import importlib
@@ -15,6 +16,7 @@ from lit_byz.registry import nearest
 # A module has DESCRIPTION, options(parser) and run(parsed); it is imported when it is asked for.
 BENCHMARKS = {
     "attacks": "lit_byz.benchmark.attacks",
+    "gradients": "lit_byz.benchmark.gradients",
     "robust": "lit_byz.benchmark.robust",
     "step": "lit_byz.benchmark.step",
 }

@@ -64,6 +64,7 @@ def check_components(config: Plain) -> None:
     output = _output_of(
         component("model", name), json.dumps(section), tuple(dataset.shape), dataset.classes
     )
+    train["gradients"] = _gradient_method(config, json.dumps(section), dataset)
     if train["loss"] == "auto":
         train["loss"] = "nll" if output == "log_probabilities" else "cross_entropy"
     elif train["loss"] == "nll" and output == "logits":
@@ -71,6 +72,34 @@ def check_components(config: Plain) -> None:
             f"train.loss = 'nll': needs log-probabilities, and model={name} returns logits; "
             "must be cross_entropy or auto"
         )
+
+
+def _gradient_method(config: Plain, section: str, dataset: Any) -> str:
+    """How gradients will be computed: the same for the same model and device, whatever the hour."""
+    train, accelerator = config["train"], config["trainer"]["accelerator"]
+    simple = not train["full_batch"] and train["local_steps"] == 1
+    if train["gradients"] != "auto":
+        return str(train["gradients"]) if simple else "loop"
+    cuda = accelerator == "gpu" or (accelerator == "auto" and torch.cuda.is_available())
+    name = config["model"]["name"]
+    made_of = component("model", name)
+    shape = tuple(dataset.shape)
+    return _default_method(
+        made_of, section, shape, dataset.classes, "cuda" if cuda else "cpu", simple
+    )
+
+
+@lru_cache(maxsize=64)
+def _default_method(
+    _class: type, section: str, shape: tuple[int, ...], classes: int, device: str, simple: bool
+) -> str:
+    from lit_byz.training.gradient_methods import default_method
+
+    settings = json.loads(section)
+    with torch.random.fork_rng(devices=[]):
+        model = build("model", settings, shape=shape, classes=classes)
+        example = torch.zeros(2, *shape)
+        return default_method(settings["name"], model, example, device=device, simple=simple)
 
 
 @lru_cache(maxsize=64)

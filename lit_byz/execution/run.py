@@ -212,7 +212,7 @@ def _fit(
         identity=run.identity,
         seconds=time.perf_counter() - begin,
         steps_done=trainer.global_step,
-        gradients=module.way,
+        gradients=module.gradient_method,
         resumed_at=stop.started_at if run.resuming else None,
     )
     if complete:

@@ -67,7 +67,7 @@ def test_again_computes_nothing(undisturbed: tuple[Path, dict[str, Any]]) -> Non
     shown = run(folder, "sweep", GRID)
     assert "0 runs computed now, 8 reused" in shown.stdout
     assert "shared: digits, extreme, logreg, 40 steps, 10 honest workers" in shown.stderr
-    assert "varies: clip none, arc; attack sf, lf" in shown.stderr
+    assert "varies: attack sf, lf; clip none, arc" in shown.stderr
     assert run(folder, "sweep", GRID, "--progress", "none").stderr == ""
 
 
