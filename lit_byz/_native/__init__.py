@@ -20,6 +20,9 @@ from typing import Any
 import torch
 
 from lit_byz._cache import cache_folder
+from lit_byz._native._signatures import SUFFIX, declare
+
+__all__ = ["SUFFIX", "function", "library"]
 
 HERE = Path(__file__).parent
 SOURCES = tuple(HERE / f"{name}.cpp" for name in ("columns", "small", "convolution"))
@@ -29,7 +32,6 @@ FLAGS = (
     *("-O3", "-std=c++17", "-fPIC", "-pthread", "-fno-strict-aliasing"),
     *("-fno-math-errno", "-ffinite-math-only", "-fno-signed-zeros"),
 )
-SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
 
 
 def _machine() -> str:
@@ -108,14 +110,10 @@ def library() -> ctypes.CDLL | None:
     if os.environ.get("LIT_BYZ_COMPILE", "1") == "0" or compiler is None:
         return None
     try:
-        return ctypes.CDLL(str(_build(compiler)))
+        return declare(ctypes.CDLL(str(_build(compiler))))
     except OSError as error:
         warnings.warn(f"lit_byz: no compiled kernels, using plain torch: {error}", stacklevel=2)
         return None
-
-
-def pointer(x: torch.Tensor | None) -> Any:
-    return None if x is None else ctypes.c_void_p(x.data_ptr())
 
 
 def function(name: str, dtype: torch.dtype) -> Any:
