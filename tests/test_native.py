@@ -1,6 +1,7 @@
 """The compiled functions as the sources export them, and as they are declared to Python."""
 
 import ctypes
+import os
 import re
 from typing import Any
 
@@ -111,3 +112,19 @@ def test_a_struct_of_another_length_raises() -> None:
 def test_a_missing_argument_raises() -> None:
     with pytest.raises(TypeError, match="at least 6 arguments"):
         _native.function("gram", torch.float32)(*RIGHT[:-1])
+
+
+@pytest.mark.parametrize("setting", [None, "1"])
+def test_plain_torch_for_a_while(setting: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LIT_BYZ_COMPILE", raising=False)
+    if setting is not None:
+        monkeypatch.setenv("LIT_BYZ_COMPILE", setting)
+    before = _native.library()
+    assert before is not None
+    with _native.plain_torch():
+        assert _native.library() is None
+    assert _native.library() is before
+    with pytest.raises(ZeroDivisionError), _native.plain_torch():
+        raise ZeroDivisionError
+    assert _native.library() is before
+    assert os.environ.get("LIT_BYZ_COMPILE") == setting
