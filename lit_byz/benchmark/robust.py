@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lit_byz._native import plain_torch
+from lit_byz._streams import Stream, torch_generator
 from lit_byz.benchmark import _byzfl, _session
 from lit_byz.benchmark._runtime import draw_runtime, measure_runtime, runtime_sizes
 from lit_byz.benchmark._timing import free_memory, take_turns
@@ -121,7 +122,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 def gradients(n: int, f: int, d: int) -> torch.Tensor:
     """Vectors as a server meets them: honest ones that differ in length, f copies of another."""
-    generator = torch.Generator().manual_seed(n + d)
+    generator = torch_generator(n + d, Stream.BENCHMARKS)
     x = torch.randn(n, d, generator=generator).add_(0.1)
     x *= torch.linspace(0.5, 2.0, n).unsqueeze(1)
     x[n - f :] = -3.0 * x[: n - f].mean(0)

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import lightning
-import numpy as np
 import torch
 from lightning.pytorch.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
+from lit_byz._streams import Stream, numpy_generator, seed_torch
 from lit_byz.attacks import Attack, Move, NoAttack, Scene, State
 from lit_byz.data import WorkerBatches
 from lit_byz.robust import Basis, Geometry, RobustAggregator
@@ -30,7 +30,6 @@ from lit_byz.training._stochastic import WorkerLayers, replace_dropout
 from lit_byz.training._workers import HonestWorkers
 from lit_byz.training.gradients import Task
 
-_ITERATE_STREAM = 4
 LOSSES = {"nll": nn.functional.nll_loss, "cross_entropy": nn.functional.cross_entropy}
 
 
@@ -118,7 +117,7 @@ class RobustDSGD(lightning.LightningModule):
         self.sent: Move | None = None
         self.diverged_at: int | None = None
         self.iterate: Tensor | None = None
-        draw = np.random.default_rng([seed, _ITERATE_STREAM])
+        draw = numpy_generator(seed, Stream.ITERATES)
         self.iterate_step = int(draw.integers(self.settings.steps))
         self._workers: HonestWorkers | None = None
 
@@ -170,7 +169,7 @@ class RobustDSGD(lightning.LightningModule):
         workers = self._workers
         assert workers is not None
         self.model.train()
-        torch.manual_seed(self.seed * 1_000_003 + step)  # for layers that draw on their own
+        seed_torch(self.seed, Stream.LAYERS, step)
         if self.way is None:
             self.way = workers.choose(self.settings.gradients)
         if step == self.iterate_step and self.settings.output == "random_iterate":
