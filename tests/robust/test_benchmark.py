@@ -28,6 +28,7 @@ def test_every_rule_is_compared_with_byzfl(tmp_path: Path) -> None:
     assert {row["rule"] for row in rows} == set(_byzfl.PAIRS)
     for row in rows:
         assert float(row["ratio"]) == pytest.approx(float(row["byzfl"]) / float(row["ours"]))
+        assert float(row["uncompiled"]) > 0
         if row["rule"] not in ("caf", "meamed"):
             assert float(row["difference"]) < 1e-4
     content = json.loads((tmp_path / "robust.json").read_text())
@@ -48,7 +49,19 @@ def test_quick_run_with_figure(tmp_path: Path, capsys: pytest.CaptureFixture) ->
     ]
     output = capsys.readouterr().out
     assert "cwtm∘nnm∘arc" in output
+    assert "without" in output
     assert "ARC adds" in output
+
+
+def test_searches(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    small = ["--quick", "--repeats", "2", "--parameters", "300", "--only", "cwtm"]
+    assert benchmark.main(["attacks", "--out", str(tmp_path), *small]) == 0
+    rows = list(csv.DictReader((tmp_path / "attacks.csv").open()))
+    assert [row["attack"] for row in rows] == ["foe", "alie"]
+    for row in rows:
+        assert float(row["ratio"]) == pytest.approx(float(row["byzfl"]) / float(row["ours"]))
+        assert float(row["uncompiled"]) > 0
+    assert "without" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
