@@ -85,12 +85,15 @@ def load() -> Any:
 
 
 def our_server(name: str, f: int, *, arc: bool, nnm: bool) -> RobustAggregator:
+    """Our server with this rule."""
     return RobustAggregator(
         PAIRS[name].ours(f), clip=ARC(f) if arc else NoClip(), mix=NNM(f) if nnm else None
     )
 
 
 def their_server(byzfl: Any, name: str, f: int, *, arc: bool, nnm: bool) -> Step:
+    """ByzFL's server with the same rule."""
+
     def aggregate(x: torch.Tensor) -> torch.Tensor:
         if arc:
             x = byzfl.ARC(f=f)(x)

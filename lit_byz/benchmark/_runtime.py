@@ -50,6 +50,7 @@ def runtime_sizes(*, quick: bool) -> list[tuple[int, int, str]]:
 def measure_runtime(
     byzfl: Any, n: int, d: int, panel: str, *, repeats: int, budget: float
 ) -> RuntimePoint:
+    """Time clipping and mixing over sizes."""
     x = torch.randn(n, d, generator=torch_generator(d, Stream.BENCHMARKS))
     functions = {"ours_arc": ARC(F), "ours_nnm": NNM(F), "byzfl_arc": byzfl.ARC(f=F)}
     # Others may need memory too: half of it is left alone.
@@ -68,6 +69,7 @@ def measure_runtime(
 
 
 def draw_runtime(points: list[RuntimePoint], path: Path) -> None:
+    """Draw the paper's runtime figure."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.5), layout="constrained")

@@ -55,11 +55,13 @@ def chosen(parsed: argparse.Namespace, names: Sequence[str]) -> list[str]:
 
 
 def progress_bar() -> Progress:
+    """A bar on standard error."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     return Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
 
 
 def print_verdicts(console: Console, goals: Mapping[str, bool]) -> None:
+    """Print which goals were reached."""
     for goal, reached in goals.items():
         verdict = "[green]reached[/green]  " if reached else "[red]missed[/red]   "
         console.print(verdict + goal)

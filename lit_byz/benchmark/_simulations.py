@@ -73,6 +73,7 @@ def _passes(model: nn.Module, images: list[Tensor], labels: list[Tensor]) -> Ste
 
 
 def our_module(batches: WorkerBatches, attack: str, f: int, steps: int) -> RobustDSGD:
+    """A module that trains on these batches under this attack."""
     return RobustDSGD(
         initialise(MODELS[MODEL], seed=0),
         batches,

@@ -62,12 +62,14 @@ class Row:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
+    """Add the benchmark's options."""
     _session.add_options(parser, list(GOALS), quick="10 honest workers and f = 1 only", repeats=5)
     parser.add_argument("--search", default="grid", help="our search: grid (default), line, …")
     parser.add_argument("--parameters", type=int, default=PARAMETERS, help="model size (431080)")
 
 
 def run(parsed: argparse.Namespace) -> int:
+    """Measure, write the files, print the tables."""
     rules = _session.chosen(parsed, list(GOALS))
     if parsed.search not in FOE.searches():
         raise BadRequest(f"--search: {nearest(parsed.search, FOE.searches())}")

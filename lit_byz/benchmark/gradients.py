@@ -70,6 +70,7 @@ class Row:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
+    """Add the benchmark's options."""
     quick = f"{QUICK_BATCH} examples for each worker, fewer repeats"
     _session.add_options(parser, list(CASES), quick=quick, repeats=15, threads=False)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="(cpu)")
@@ -77,6 +78,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
+    """Measure, write the files, print the tables."""
     names = _session.chosen(parsed, list(CASES))
     if parsed.write and parsed.quick:
         raise BadRequest("--write: only a full run may decide the defaults; leave out --quick")

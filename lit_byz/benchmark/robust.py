@@ -70,11 +70,13 @@ class AddedCost:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
+    """Add the benchmark's options."""
     names = [*_byzfl.PAIRS, FIGURE]
     _session.add_options(parser, names, quick="fewer rules, sizes and repeats", repeats=7)
 
 
 def run(parsed: argparse.Namespace) -> int:
+    """Measure, write the files, print the tables."""
     rules, figure = _chosen(parsed)
     byzfl = _byzfl.load()
     console = Console()

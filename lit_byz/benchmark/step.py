@@ -80,12 +80,14 @@ class TrackingCost:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
+    """Add the benchmark's options."""
     names = [*BYZFL_ATTACKS, TRACKING]
     quick = "ten honest workers, fewer repeats"
     _session.add_options(parser, names, quick=quick, repeats=15)
 
 
 def run(parsed: argparse.Namespace) -> int:
+    """Measure, write the files, print the tables."""
     names = _session.chosen(parsed, [*BYZFL_ATTACKS, TRACKING])
     attacks, tracking = [name for name in names if name != TRACKING], TRACKING in names
     byzfl = _byzfl.load()

@@ -23,6 +23,7 @@ BENCHMARKS = {
 
 
 def run(arguments: Sequence[str]) -> int:
+    """Do what the arguments ask for; returns the exit code."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(__doc__)
         return 0
@@ -37,4 +38,5 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
     return guarded(run, argv)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Sequence[str]) -> int:
+    """Do what the arguments ask for; returns the exit code."""
     options = _parser().parse_intermixed_args(arguments)
     return _misspecified(options) if options.declared else _search(options)
 
@@ -169,4 +170,5 @@ def _parser() -> Parser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
     return guarded(run, argv)

@@ -72,6 +72,7 @@ def show(config: "DictConfig", options: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["show"]:
         settings = arguments[1:]

@@ -18,6 +18,7 @@ from lit_byz.config.help import catalogue
 
 
 def run(arguments: Sequence[str]) -> int:
+    """Do what the arguments ask for; returns the exit code."""
     from lit_byz.cli import many_runs, plan
     from lit_byz.config.grid_source import read_grid
     from lit_byz.config.search_space import ATTACKS
@@ -53,4 +54,5 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
     return guarded(run, argv)

@@ -78,6 +78,7 @@ def _listed(values: Sequence[Any]) -> str:
 
 
 def tell(console: Console, lines: Sequence[str]) -> None:
+    """Print lines as they are."""
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
 
@@ -131,6 +132,7 @@ def cost(points: Sequence[Point], measured: Callable[[Point], bool] | None = Non
 
 
 def duration(seconds: float) -> str:
+    """Seconds in hours or minutes."""
     return f"{seconds / 3600:.1f} h" if seconds > 5400 else f"{seconds / 60:.1f} min"
 
 
@@ -153,5 +155,6 @@ def print_config(grid: Grid, points: Sequence[Point], problem: Problem | None = 
 
 
 def write_json(content: Mapping[str, Any]) -> None:
+    """Print results for a program to read."""
     json.dump(content, sys.stdout, indent=1)
     sys.stdout.write("\n")

@@ -15,6 +15,8 @@ from lit_byz.tracking.outcome import Outcome
 
 
 class Watcher(Protocol):
+    """Hears of every message of a runner."""
+
     def __call__(self, runner: Runner, message: Progress | Outcome | None) -> None: ...
 
     def close(self) -> None: ...
@@ -69,6 +71,7 @@ class LiveView:
 
 
 def make_watcher(progress: str, console: Console) -> Watcher:
+    """The watcher that ``--progress`` asks for."""
     if progress == "auto":
         progress = "live" if console.is_terminal else "plain"
     if progress == "live":

@@ -15,6 +15,7 @@ from lit_byz.cli.command import Parser, guarded
 
 
 def run(arguments: Sequence[str]) -> int:
+    """Do what the arguments ask for; returns the exit code."""
     from lit_byz.cli.many_runs import show
     from lit_byz.config.compose import compose_plain
     from lit_byz.report.rendering import problems
@@ -41,4 +42,5 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
     return guarded(run, argv)

@@ -22,6 +22,7 @@ FIGURE_1 = (
 
 
 def run(arguments: Sequence[str]) -> int:
+    """Do what the arguments ask for; returns the exit code."""
     from lit_byz.cli import many_runs, plan
     from lit_byz.config.grid import points
     from lit_byz.config.grid_source import read_grid
@@ -54,4 +55,5 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
     return guarded(run, argv)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def run(config: "DictConfig", options: argparse.Namespace) -> int:
+    """Train once and print a summary."""
     from lit_byz.execution.run import train
 
     result = train(config, progress=not options.quiet)
@@ -25,6 +26,7 @@ def run(config: "DictConfig", options: argparse.Namespace) -> int:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's own options."""
     parser.add_argument("--quiet", action="store_true", help="no progress, only the summary")
 
 
@@ -60,4 +62,5 @@ def summary(config: "DictConfig", result: "TrainResult") -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
     return command(__doc__ or "", run, options, argv)

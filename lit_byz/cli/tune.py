@@ -24,6 +24,7 @@ NEXT = "the same on MNIST: python pipelines/tune.py experiment=tune_mnist --dry-
 
 
 def run(arguments: Sequence[str]) -> int:
+    """Do what the arguments ask for; returns the exit code."""
     from lit_byz.cli import many_runs, plan
     from lit_byz.config.search_space import read_problem
     from lit_byz.execution.board import Board
@@ -108,4 +109,5 @@ def _show_plan(problem: "Problem", book: "TrialBook") -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
     return guarded(run, argv)

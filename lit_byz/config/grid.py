@@ -271,4 +271,5 @@ def shown(value: Any) -> str:
 
 
 def pairs(values: Mapping[str, Any]) -> str:
+    """Values as they are typed."""
     return ", ".join(f"{key}={shown(value)}" for key, value in values.items())

@@ -89,6 +89,7 @@ class Problem:
 
 
 def shown_value(value: Any) -> str:
+    """A value as titles of trials show it."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

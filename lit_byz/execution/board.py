@@ -34,6 +34,7 @@ Recall = Callable[[Sequence[Point]], Mapping[str, Outcome]]
 
 
 def nothing_known(points: Sequence[Point]) -> Mapping[str, Outcome]:
+    """No run has been computed before."""
     return {}
 
 

@@ -86,6 +86,7 @@ def norms_of(result: StudyResult) -> Norms:
 
 
 def scales(curves: Curves) -> list[float]:
+    """Every μ, in order."""
     return sorted({scale for by_scale in curves.values() for scale in by_scale})
 
 

@@ -90,6 +90,7 @@ def table(matrices: Mapping[str, Matrix], title: str) -> "Table":
 
 
 def csv_of(matrices: Mapping[str, Matrix]) -> str:
+    """A line per arm, declared and real f."""
     rows = [
         [name, declared, real, s.mean, s.std, s.seeds, s.kind]
         for name, matrix in matrices.items()

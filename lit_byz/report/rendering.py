@@ -74,6 +74,7 @@ def shown_worst_case(cell: CellResult) -> str:
 
 
 def as_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Rows below a header, as text."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -105,6 +106,7 @@ def problems(result: StudyResult) -> dict[str, Any]:
 
 
 def label(cell: CellResult, run: str) -> str:
+    """A run with the name of its cell."""
     return f"{cell.name} | {run}" if cell.name else run
 
 

@@ -8,6 +8,7 @@ from lit_byz.tracking.records import CellResult, StudyResult
 
 
 def shown(value: Any) -> str:
+    """A tuned value as tables show it."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -45,6 +45,7 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
 
 
 def attacks_of(cells: Sequence[CellResult]) -> list[str]:
+    """The attacks of all cells, each once."""
     return list(dict.fromkeys(attack for cell in cells for attack in cell.attacks))
 
 

@@ -206,6 +206,7 @@ def make_arms(grid: Grid, max_f: int | None = None) -> dict[str, Arm]:
 def make_breakdown(
     arms: dict[str, Arm], threshold: float, decide_only: bool, recall: Recall = nothing_known
 ) -> BreakdownStudy:
+    """The search over these arms, with its threshold checked."""
     if not 0 < threshold <= 1:
         raise BadRequest(f"--threshold {threshold:g}: must be above 0 and at most 1")
     return BreakdownStudy(arms, threshold, decide_only, Board(recall))

@@ -77,10 +77,12 @@ def make_init_scaling(
 
 
 def is_dsgd(point: Point) -> bool:
+    """Whether nobody attacks: the baseline."""
     return bool(point.plain["workers"]["f"] == 0)
 
 
 def scale_of(point: Point) -> float:
+    """A run's μ."""
     return float(point.plain["model"]["init_scale"])
 
 

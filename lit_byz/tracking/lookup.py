@@ -27,6 +27,7 @@ class Found:
 
 
 def found_of(point: Point, runs: "Sequence[Run]") -> Found:
+    """What these runs, all of the point's settings, say of the point."""
     own = [run for run in runs if run.data.tags.get(IDENTITY) == point.identity]
     others = [run.data.tags.get(CODE, "") for run in runs if run not in own]
     here = environment(point.plain)

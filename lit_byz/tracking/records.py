@@ -163,11 +163,13 @@ def _content(tags: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def read_study(tags: Mapping[str, str]) -> StudyRecord | None:
+    """The study that tags speak of, if they do."""
     content = _content(tags)
     return None if content is None else StudyRecord(**content)
 
 
 def read_cell(tags: Mapping[str, str]) -> CellRecord | None:
+    """The cell that tags speak of, if they do."""
     content = _content(tags)
     if content is None:
         return None

@@ -250,16 +250,19 @@ def label(config: DictConfig) -> str:
 
 
 def partition_name(partition: Mapping[str, Any]) -> str:
+    """A partition with its degree of heterogeneity."""
     degree = [f"{partition[key]:g}" for key in ("alpha", "gamma") if key in partition]
     return " ".join([partition["name"], *degree])
 
 
 def rule_name(config: Mapping[str, Any]) -> str:
+    """A rule and what comes before it."""
     rule, mix = config["rule"]["name"], config["mix"]["name"]
     return str(rule) if mix == "none" else f"{rule}∘{mix}"
 
 
 def clip_name(clip: Mapping[str, Any]) -> str:
+    """A clip, with its threshold if it is static."""
     return f"static {clip['C']:g}" if clip["name"] == "static" else str(clip["name"])
 
 

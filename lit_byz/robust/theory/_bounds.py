@@ -14,11 +14,13 @@ def check_workers(n: int, f: int) -> None:
 
 
 def check_not_negative(**values: float) -> None:
+    """Raise unless all values are at least 0."""
     for name, value in values.items():
         check_number(OWNER, name, value, minimum=0.0)
 
 
 def check_positive(**values: float) -> None:
+    """Raise unless all values are above 0."""
     for name, value in values.items():
         check_number(OWNER, name, value, minimum=0.0, above=True)
 
