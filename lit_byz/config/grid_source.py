@@ -54,6 +54,7 @@ def read_grid(settings: Sequence[str], bare: str, usual: Mapping[str, Any] | Non
             if key not in grid.keys and _nested(grid.base, key) is None:
                 grid.axes[key] = list(value)
     _spread_arguments(grid)
+    _drop_idle_conditions(grid)
     for key in grid.keys:
         if key in NOT_IDENTITY or key.partition(".")[0] in NOT_IDENTITY:
             raise BadRequest(f"{key}: changes no result, so it cannot have several values")
@@ -110,17 +111,32 @@ def _checked_axes(axes: Any, where: str) -> dict[str, list[Any]]:
 
 def _check_conditions(grid: Grid) -> None:
     """A condition that holds for no point of its own file is a slip; the command line may win."""
-    whole = Grid(grid.base, grid.axes, [], grid.zip)
+    when, exclude = _idle(grid)
+    for condition in when:
+        raise BadRequest(f"grid.when: no point has {pairs(condition['if'])}")
+    for rule in exclude:
+        raise BadRequest(f"grid.exclude: no point has {pairs(rule)}")
+
+
+def _drop_idle_conditions(grid: Grid) -> None:
+    """Forget the conditions that the command line has left without points.
+
+    A grid that is printed is then one that can be read back.
+    """
+    when, exclude = _idle(grid)
+    grid.when = [condition for condition in grid.when if condition not in when]
+    grid.exclude = [rule for rule in grid.exclude if rule not in exclude]
+
+
+def _idle(grid: Grid) -> tuple[list[Values], list[Values]]:
+    """The entries of ``when`` and of ``exclude`` that hold for no point."""
     if not (grid.when or grid.exclude):
-        return
-    every = list(whole.values())
-    for condition in grid.when:
-        if not any(whole.matches(values, condition["if"]) for values in every):
-            raise BadRequest(f"grid.when: no point has {pairs(condition['if'])}")
+        return [], []
+    bare = list(Grid(grid.base, grid.axes, [], grid.zip).values())
+    when = [c for c in grid.when if not any(grid.matches(v, c["if"]) for v in bare)]
     every = list(Grid(grid.base, grid.axes, grid.when, grid.zip).values())
-    for rule in grid.exclude:
-        if not any(whole.matches(values, rule) for values in every):
-            raise BadRequest(f"grid.exclude: no point has {pairs(rule)}")
+    exclude = [rule for rule in grid.exclude if not any(grid.matches(v, rule) for v in every)]
+    return when, exclude
 
 
 def _override(grid: Grid, key: str, value: Any) -> None:
@@ -147,8 +163,8 @@ def _override(grid: Grid, key: str, value: Any) -> None:
 
 def _is_one_value(grid: Grid, key: str, value: list[Any]) -> bool:
     """Whether a list is a value of its key, not several: where the key takes lists."""
-    if all(isinstance(item, list) for item in value):
-        return not value and key in LIST_KEYS
+    if value and all(isinstance(item, list) for item in value):
+        return False
     if key in LIST_KEYS:
         return True
     group, dot, name = key.partition(".")

@@ -5,7 +5,9 @@ numerics and, for a class given by dotted path, the source of its module and of 
 user's that it builds on: where one line of them changes, the run is another one.
 """
 
+import ast
 import hashlib
+import importlib.util
 import inspect
 import json
 import site
@@ -93,7 +95,7 @@ def of_callbacks(callbacks: Sequence[object]) -> str:
     for callback in foreign:
         kind: Any = type(callback)
         settings = sorted((name, repr(value)) for name, value in vars(callback).items())
-        described.append((source_of(kind), settings))
+        described.append((kind.__qualname__, source_of(kind), settings))
     return _sha256(repr(described)) if foreign else ""
 
 
@@ -114,14 +116,34 @@ def source_of(kind: "type[Any]") -> str:
 
 
 def _used_by(module: ModuleType) -> list[ModuleType]:
-    """The modules that a module's global names come from."""
-    used = []
+    """The modules that a module imports, and those that its global names come from."""
+    used = [sys.modules[name] for name in _imported(module) if name in sys.modules]
     for value in vars(module).values():
         name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
         other = sys.modules.get(name) if isinstance(name, str) else None
         if other is not None:
             used.append(other)
     return used
+
+
+def _imported(module: ModuleType) -> Iterator[str]:
+    """What the import statements of a module name: a number says nothing of where it comes from.
+
+    Only those that run whenever the module is imported: of others it depends on what ran before
+    whether they are there.
+    """
+    try:
+        statements = ast.parse(_text(module)).body
+    except SyntaxError:
+        return
+    for statement in statements:
+        if isinstance(statement, ast.Import):
+            yield from (alias.name for alias in statement.names)
+        elif isinstance(statement, ast.ImportFrom):
+            relative = "." * statement.level + (statement.module or "")
+            start = importlib.util.resolve_name(relative, module.__package__)
+            yield start
+            yield from (f"{start}.{alias.name}" for alias in statement.names)
 
 
 @lru_cache(maxsize=4096)

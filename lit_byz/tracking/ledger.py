@@ -235,6 +235,8 @@ def _metrics(cell: CellResult, found: WorstCase) -> dict[str, float]:
     if found.exact:
         metrics["worst_case/max_accuracy"] = found.mean
         metrics["worst_case/max_accuracy_std"] = found.std
+        # A bound of before, while runs were missing, cannot be taken back: both ends follow.
+        metrics |= {"worst_case/at_least": found.mean, "worst_case/at_most": found.mean}
         metrics |= {f"worst_case/seed_{seed}": low for seed, (low, _) in found.bounds.items()}
     elif found.kind != "unknown":
         metrics[f"worst_case/{found.kind.replace(' ', '_')}"] = found.mean

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from lit_byz.config.compose import compose
 from lit_byz.errors import BadRequest
-from lit_byz.experiment.config import compose
 
 CASES = {
     # misspelt names, at every level

@@ -10,8 +10,9 @@ import torch
 from omegaconf import OmegaConf
 from omegaconf.errors import ReadonlyConfigError
 
-from lit_byz.config.components import GROUPS, options, registry
-from lit_byz.experiment.config import build, build_model, compose, identity, to_plain
+from lit_byz.config.components import GROUPS, build, build_model, options, registry
+from lit_byz.config.compose import compose, to_plain
+from lit_byz.errors import BadRequest
 
 Write = Callable[[str, str], Path]
 NEEDED = {("clip", "static"): ["clip.C=1"]}
@@ -77,6 +78,18 @@ def test_order_of_the_command_line() -> None:
 def test_without_byzantine_workers_the_default_attack_gives_way() -> None:
     assert compose(["workers.f=0"]).attack.name == "none"
     assert compose(["workers.f=0", "attack=none"]).attack.name == "none"
+
+
+def test_strength_of_a_searched_attack_by_name() -> None:
+    short = compose(["attack=foe@published"])
+    assert short == compose(["attack=foe", "attack.search=published"])
+    assert short.attack.name == "foe"
+    again = compose(beneath=to_plain(short))
+    assert again == short
+    with pytest.raises(BadRequest, match=r"^unknown key 'search' of attack=sf: there is none$"):
+        compose(["attack=sf@published"])
+    with pytest.raises(BadRequest, match=r"^attack=foe@line: sets search, and so does"):
+        compose(["attack=foe@line", "attack.search=published"])
 
 
 def test_loss_follows_the_model() -> None:
@@ -193,21 +206,3 @@ def test_plain_and_printed_configs_compose_to_themselves(tmp_path: Path) -> None
     path.write_text(OmegaConf.to_yaml(config))
     assert compose([f"config={path}"]) == config
     assert compose([f"config={path}", "train.steps=7"]).train.steps == 7
-
-
-def test_identity_is_of_what_changes_the_result() -> None:
-    base = identity(compose())
-    same = ["tracking.uri=sqlite:///x.db", "data.root=elsewhere", "resume=auto"]
-    same += ["train.checkpoint_every=7", "train.gradients=loop", "trainer.accelerator=cpu"]
-    same += ["trainer.callbacks=[my_module.Mine]", "workers.f=1", "server.f=1", "rule=cwtm"]
-    for override in same:
-        assert identity(compose([override])) == base, override
-    other = ["seed=2", "rule=krum", "clip.zeta=1", "train.steps=5", "server.bound_output=true"]
-    other += ["train.eval_every=7", "trainer.precision=64-true", "model.init_scale=2"]
-    hashes = {identity(compose([override])) for override in other}
-    assert len(hashes | {base}) == len(other) + 1
-    assert len(base) == 64
-
-
-def test_mis_specified_f_is_another_run() -> None:
-    assert identity(compose(["server.f=2"])) != identity(compose(["workers.f=2"]))

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from lit_byz.errors import BadRequest
 from lit_byz.config.fields import REQUIRED, Domain, Field, constructor_fields, describe
+from lit_byz.errors import BadRequest
 
 if TYPE_CHECKING:
     from fractions import Fraction

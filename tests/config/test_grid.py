@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lit_byz.config.grid import Grid, points
+from lit_byz.config.grid_source import read_grid
 from lit_byz.errors import BadRequest
-from lit_byz.experiment.grid import Grid, points, read_grid
 
 BASE = {"dataset": "digits", "model": "logreg", "train": {"steps": 5}}
 

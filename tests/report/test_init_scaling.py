@@ -2,44 +2,83 @@
 
 import csv
 import io
+import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from lit_byz.report.init_scaling import InitialGradients, as_csv, figure, growth, table
-from lit_byz.report.worst_case_table import Accuracy
+from lit_byz.report.init_scaling import (
+    InitialGradients,
+    csv_of,
+    curves_of,
+    figure,
+    growth,
+    norms_of,
+    table,
+)
+from lit_byz.report.render import render
+from lit_byz.tracking.records import CellResult
+from tests.report._results import Known, make_cell, make_study, no_other, text_of
 from tests.report.test_figures import ink
 
-CURVES = {
-    method: {
-        mu: {
-            attack: {
-                seed: Accuracy(max(0.1, top - 0.05 * mu * mu - 0.02 * seed)) for seed in (1, 2)
-            }
+SCALES = (1.0, 2.0, 4.0)
+
+
+def curve_cell(method: str, mu: float, known: Mapping[str, Mapping[int, Known]]) -> CellResult:
+    return make_cell(f"{method} {mu}", known, method=method, scale=mu)
+
+
+def gradient_cell(mu: float) -> CellResult:
+    cell = make_cell(f"initial {mu}", {"none": {1: 0.1}}, "initial_gradients", problem="", scale=mu)
+    (identity,) = cell.outcomes
+    norms = {"honest/max_norm": 3 * mu**2.5, "honest/average_norm": mu**2.5}
+    return replace(cell, metrics={identity: norms})
+
+
+CELLS = [
+    curve_cell(
+        method,
+        mu,
+        {
+            attack: {seed: max(0.1, top - 0.05 * mu * mu - 0.02 * seed) for seed in (1, 2)}
             for attack in ("sf", "foe")
-        }
-        for mu in (1.0, 2.0, 4.0)
-    }
-    for method, top in (("no clipping", 0.5), ("ARC", 0.9))
-}
-NORMS = {"": {mu: {1: InitialGradients(3 * mu**2.5, mu**2.5)} for mu in (1.0, 2.0, 4.0)}}
+        },
+    )
+    for method, top in (("DSGD", 0.95), ("no clipping", 0.5), ("ARC", 0.9))
+    for mu in SCALES
+]
+STUDY = make_study("init_scaling", [*CELLS, *map(gradient_cell, SCALES)])
+CURVES, NORMS = curves_of(STUDY), norms_of(STUDY)
 
 
-def shown(curves: object = CURVES) -> str:
-    console = Console(width=160, record=True, file=io.StringIO())
-    console.print(table(curves, NORMS, "digits"))  # type: ignore[arg-type]
-    return console.export_text()
+def shown(*cells: CellResult) -> str:
+    return text_of(table(curves_of(make_study("init_scaling", cells)), NORMS, "digits"))
+
+
+def test_curves_and_norms() -> None:
+    assert list(CURVES) == ["no clipping", "ARC", "DSGD"]  # the baseline comes last
+    assert all(list(by_scale) == list(SCALES) for by_scale in CURVES.values())
+    assert {"": {mu: {1: InitialGradients(3 * mu**2.5, mu**2.5)} for mu in SCALES}} == NORMS
+    not_read = make_cell("initial", {"none": {1: None}}, "initial_gradients", problem="", scale=1.0)
+    assert norms_of(make_study("init_scaling", [not_read])) == {}
 
 
 def test_table() -> None:
-    text = shown()
+    text = text_of(table(CURVES, NORMS, "digits"))
     assert "ARC" in text
     assert "82.0 ± 1.4" in text  # 0.9 − 0.05 − 0.02 · (1, 2)
     assert "ζ" in text
-    del_one = {"ARC": {1.0: {"sf": {1: Accuracy(0.5)}, "foe": {}}}}
-    assert "incomplete" in shown(del_one)
-    assert "≥ 50.0" in shown({"ARC": {1.0: {"sf": {1: Accuracy(0.5, lower_bound=True)}}}})
+    assert "≥ 50.0" in shown(curve_cell("ARC", 1.0, {"sf": {1: ">= 0.5"}}))
+
+
+def test_table_says_what_is_not_known() -> None:
+    assert "≤ 50.0 (1 missing)" in shown(curve_cell("ARC", 1.0, {"sf": {1: 0.5}, "foe": {1: None}}))
+    assert "≤ 50.0 (1 failed)" in shown(
+        curve_cell("ARC", 1.0, {"sf": {1: 0.5}, "foe": {1: "failed"}})
+    )
+    assert "unknown (1 failed)" in shown(curve_cell("ARC", 1.0, {"sf": {1: "failed"}}))
 
 
 def test_growth_is_the_power() -> None:
@@ -49,17 +88,31 @@ def test_growth_is_the_power() -> None:
 
 
 def test_csv_has_every_number() -> None:
-    rows = list(csv.DictReader(io.StringIO(as_csv(CURVES, NORMS))))
+    rows = list(csv.DictReader(io.StringIO(csv_of(CURVES, NORMS))))
     kinds = [row["what"] for row in rows]
-    assert kinds.count("max_accuracy") == 2 * 3 * 2 * 2
-    assert kinds.count("worst_case") == 2 * 3 * 2
+    assert kinds.count("max_accuracy") == 3 * 3 * 2 * 2
+    assert kinds.count("worst_case") == 3 * 3 * 2
     assert kinds.count("initial_gradient_largest") == kinds.count("initial_gradient_mean") == 3
 
 
 def test_figure(tmp_path: Path) -> None:
+    failed = curve_cell("static", 2.0, {"sf": {1: 0.4}, "foe": {1: "failed"}})
     figure(CURVES, NORMS, "digits", tmp_path / "both.png")
+    figure({**CURVES, "static": {2.0: failed}}, NORMS, "digits", tmp_path / "bounds.png")
     figure(CURVES, {}, "digits", tmp_path / "one.png")
     figure({}, {}, "nothing yet", tmp_path / "none.png")
-    inks = [ink(tmp_path / f"{name}.png") for name in ("none", "one", "both")]
+    inks = [ink(tmp_path / f"{name}.png") for name in ("none", "one", "both", "bounds")]
     assert inks == sorted(inks)
     assert inks[2] > inks[0]
+
+
+def test_report(tmp_path: Path) -> None:
+    found = render(STUDY, tmp_path, no_other)
+    text = text_of(*found.printed)
+    assert "digits, extreme, 6 honest workers: 36 runs" in text
+    assert "ζ grows as μ^2.50, the slope of log ζ against log μ" in text
+    assert found.metrics == {"initial_gradient/power": pytest.approx(2.5)}
+    content = json.loads(json.dumps(found.content))
+    assert len(content["worst_cases"]) == 9
+    assert len(content["initial_gradients"]) == 3
+    assert (content["failed"], content["missing"]) == ({}, [])

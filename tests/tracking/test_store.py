@@ -10,7 +10,7 @@ import pytest
 
 from lit_byz.errors import BadRequest, RunFailed
 from lit_byz.tracking import default_uri, flatten, open_store
-from tests.tracking._stores import new_store, uri
+from tests.tracking._stores import DATABASE, new_store, uri
 
 OPEN = """
 import sys
@@ -63,6 +63,21 @@ def test_where_the_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert open_store().uri == address
     assert open_store().folder == tmp_path / "elsewhere"
     assert open_store(uri(tmp_path / "mlruns")).uri != address
+
+
+def test_a_store_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a process, at a place: opening one takes MLflow a while."""
+    address = new_store(tmp_path / "one")
+    store = open_store(address)
+    assert open_store(address) is store
+    assert open_store(new_store(tmp_path / "other")) is not store
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+    assert open_store() is store
+    monkeypatch.chdir(tmp_path)
+    here = open_store("sqlite:///one/mlflow.db")
+    assert here.folder == Path("one")
+    monkeypatch.chdir(tmp_path / "other")
+    assert open_store(f"sqlite:///{DATABASE}").folder == Path()
 
 
 def test_places_with_spaces(tmp_path: Path) -> None:

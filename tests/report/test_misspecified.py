@@ -1,0 +1,66 @@
+"""Table, file and figure of the mis-specified f."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+from lit_byz.report.misspecified import csv_of, figure, matrices_of, table
+from lit_byz.report.render import render
+from tests.report._results import Known, make_cell, make_study, no_other, text_of
+from tests.report.test_figures import ink
+
+
+def at(assumed: int, real: int, sf: Known, foe: Known = 0.9):  # type: ignore[no-untyped-def]
+    name = f"server.f={assumed}, workers.f={real}"
+    known = {"sf": {1: sf, 2: sf}, "foe": {1: foe, 2: 0.8}}
+    return make_cell(name, known, arm="clip=arc", assumed=assumed, f=real)
+
+
+CELLS = [at(1, 1, 0.8), at(1, 2, 0.2), at(2, 1, ">= 0.6"), at(2, 2, 0.7, "failed")]
+STUDY = make_study("misspecified", CELLS, left_out=[[3, 0]])
+MATRICES = matrices_of(STUDY)
+
+
+def test_worst_cases_by_declared_and_real_f() -> None:
+    matrix = MATRICES["clip=arc"]
+    assert list(matrix) == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    assert [matrix[pair].kind for pair in matrix] == ["exact", "exact", "at least", "at most"]
+    assert matrix[1, 2].mean == 0.2
+    unknown = make_cell("nothing", {"sf": {1: "failed"}}, arm="", assumed=1, f=1)
+    assert matrices_of(make_study("misspecified", [unknown])) == {"": {}}
+
+
+def test_table() -> None:
+    text = text_of(table(MATRICES, "digits"))
+    for part in ("80.0 ± 0.0", "≥ 60.0 ± 0.0", "≤ 70.0 ± 0.0", "real f=2", "declared f̂"):
+        assert part in text
+
+
+def test_csv() -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_of(MATRICES))))
+    assert [(row["declared_f"], row["real_f"]) for row in rows] == [
+        *(("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")),
+    ]
+    assert [row["kind"] for row in rows] == ["exact", "exact", "at least", "at most"]
+
+
+def test_figure(tmp_path: Path) -> None:
+    figure(MATRICES, "digits", tmp_path / "heat.png")
+    figure({}, "nothing yet", tmp_path / "none.png")
+    assert ink(tmp_path / "heat.png") > 0.1
+
+
+def test_report(tmp_path: Path) -> None:
+    found = render(STUDY, tmp_path, no_other)
+    text = text_of(*found.printed)
+    assert "digits, extreme, 6 honest workers: 16 runs" in text
+    assert "left out, for want of 2 f̂ < n and 2 f < n: (f̂=3, f=0)" in text
+    content = json.loads(json.dumps(found.content))
+    assert content["left_out"] == [[3, 0]]
+    assert list(content["failed"]) == ["server.f=2, workers.f=2 | foe | seed 1"]
+    (arm,) = content["arms"]
+    assert arm["worst_cases"][2] == {
+        **{"declared_f": 2, "f": 1, "mean": 0.6, "std": 0.0, "kind": "at least"},
+    }
+    assert {path.name for path in found.files} == {"declared.png", "declared.csv"}

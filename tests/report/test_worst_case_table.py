@@ -1,0 +1,115 @@
+"""A sweep's table, numbers and figure: what is not known is said, in all of them."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+from lit_byz.report.render import render
+from lit_byz.report.worst_case_table import csv_of, figure, table
+from tests.report._results import make_cell, make_study, no_other, text_of
+from tests.report.test_figures import ink
+
+WHOLE = make_cell("clip=arc", {"sf": {1: 0.9, 2: 0.8}, "foe": {1: 0.7, 2: 0.85}})
+WORSE = make_cell("clip=none", {"sf": {1: 0.3, 2: 0.3}, "foe": {1: 0.1, 2: 0.2}})
+FAILED = make_cell("failed", {"sf": {1: 0.95, 2: 0.95}, "foe": {1: "failed", 2: 0.9}})
+MISSING = make_cell("missing", {"sf": {1: 0.99}, "foe": {1: None}, "lf": {1: "interrupted"}})
+BOUNDED = make_cell("bounded", {"sf": {1: ">= 0.6"}, "foe": {1: 0.65}})
+UNKNOWN = make_cell("unknown", {"sf": {1: "failed"}, "foe": {1: "failed"}})
+DECIDED = make_cell("decided", {"sf": {1: 0.25}, "foe": {1: None}}, decided=True)
+EVERY = [WHOLE, WORSE, FAILED, MISSING, BOUNDED, UNKNOWN, DECIDED]
+
+
+def row_of(text: str, name: str) -> list[str]:
+    """The cells of a row of a printed table."""
+    (line,) = [line for line in text.splitlines() if line.lstrip("│ ").startswith(f"{name} ")]
+    return [part.strip() for part in line.strip("│").split("│")]
+
+
+def test_table() -> None:
+    text = text_of(table(EVERY, "7 cells"))
+    assert row_of(text, "clip=arc") == ["clip=arc", "85.0 ± 7.1", "77.5 ± 10.6", "", "75.0 ± 7.1"]
+    assert row_of(text, "failed") == [
+        *("failed", "95.0 ± 0.0", "90.0", "", "≤ 92.5 ± 3.5 (1 failed)"),
+    ]
+    assert row_of(text, "missing") == ["missing", "99.0", "", "", "≤ 99.0 (2 missing)"]
+    assert row_of(text, "bounded") == ["bounded", "≥ 60.0", "65.0", "", "≥ 60.0"]
+    assert row_of(text, "unknown") == ["unknown", "failed", "failed", "", "unknown (2 failed)"]
+    assert row_of(text, "decided") == ["decided", "25.0", "", "", "≤ 25.0"]
+    assert "≥: at least; ≤: at most" in text
+    plain = text_of(table([WHOLE, WORSE], ""))
+    assert "≤" not in plain
+    assert "≥" not in plain
+
+
+def test_the_best_cell_is_one_that_is_exactly_known() -> None:
+    """A cell whose worst attack failed looks better than it is."""
+    made = table([WHOLE, FAILED, MISSING], "")
+    shown = list(made.columns[-1].cells)
+    assert shown[0].startswith("[bold green]75.0")  # type: ignore[union-attr]
+    assert not [text for text in shown[1:] if "green" in str(text)]
+
+
+def test_csv_has_every_run_and_says_what_became_of_it() -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_of(EVERY))))
+    runs = [row for row in rows if row["attack"] != "worst case"]
+    assert len(runs) == sum(len(cell.record.runs) for cell in EVERY)
+    statuses = {(row["cell"], row["attack"], row["seed"]): row["status"] for row in runs}
+    assert statuses["failed", "foe", "1"] == "failed"
+    assert statuses["missing", "foe", "1"] == "missing"
+    assert statuses["missing", "lf", "1"] == "interrupted"
+    assert statuses["bounded", "sf", "1"] == "bounded"
+    assert {row["max_accuracy"] for row in runs if row["status"] in ("failed", "missing")} == {""}
+    means = {row["cell"]: row for row in rows if row["seed"] == "mean"}
+    assert means["clip=arc"]["max_accuracy"] == "0.75"
+    kinds = {name: row["status"] for name, row in means.items()}
+    assert kinds == {
+        **{"clip=arc": "exact", "clip=none": "exact", "failed": "at most", "missing": "at most"},
+        **{"bounded": "at least", "unknown": "unknown", "decided": "at most"},
+    }
+    assert means["unknown"]["max_accuracy"] == ""
+
+
+def test_figure(tmp_path: Path) -> None:
+    """A bar for each cell of which something is known; bounds are hatched."""
+    for name, cells in (
+        ("every", EVERY),
+        ("exact", [WHOLE]),
+        ("bound", [make_cell("clip=arc", {"sf": {1: 0.75}, "foe": {1: None}})]),
+        ("unknown", [UNKNOWN]),
+        ("none", []),
+    ):
+        figure(cells, "digits", tmp_path / "new" / f"{name}.png")
+    shapes = {path.stem: imread(path).shape for path in (tmp_path / "new").iterdir()}
+    assert shapes["every"][0] > shapes["exact"][0]
+    inks = {name: ink(tmp_path / "new" / f"{name}.png") for name in shapes}
+    assert inks["every"] > inks["unknown"]
+    assert inks["exact"] > inks["none"]
+    assert inks["unknown"] == pytest.approx(inks["none"], abs=0.01)
+
+
+def test_report_of_a_sweep(tmp_path: Path) -> None:
+    found = render(make_study("sweep", EVERY), tmp_path, no_other)
+    assert "21 runs on digits" in text_of(*found.printed)
+    assert found.metrics == {
+        "worst_case/clip=arc": pytest.approx(0.75),
+        "worst_case/clip=none": pytest.approx(0.15),
+    }
+    assert {path.name for path in found.files} == {
+        *("worst_case.png", "worst_case.csv", "worst_case.txt"),
+    }
+    assert "(1 failed)" in (tmp_path / "worst_case.txt").read_text()
+    content = json.loads(json.dumps(found.content))
+    assert content["failed"] == {
+        "failed | foe | seed 1": "RuntimeError: it broke",
+        "unknown | sf | seed 1": "RuntimeError: it broke",
+        "unknown | foe | seed 1": "RuntimeError: it broke",
+    }
+    assert content["missing"] == ["missing | foe | seed 1", "missing | lf | seed 1"]
+    worst = {cell["cell"]: cell["worst_case"] for cell in content["cells"]}
+    assert worst["unknown"] is None
+    assert worst["bounded"] == {"mean": 0.6, "std": 0.0, "kind": "at least"}
+    assert content["cells"][4]["max_accuracy"]["sf"]["1"] == {"value": 0.6, "lower_bound": True}
