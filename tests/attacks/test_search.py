@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from lit_byz.attacks._search import Care, Found, grid_search, line_search, spaced
+from tests._each import each
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 LOW, HIGH, POINTS, EVALUATIONS = 0.0, 1e5, 320, 16
@@ -23,7 +24,7 @@ both = pytest.mark.parametrize("search", [grid, line])
 
 
 @both
-@pytest.mark.parametrize("at", [0.02, 0.3, 1.0, 7.7, 60.0, 900.0, 3e4])
+@each("at", [0.02, 0.3, 1.0, 7.7, 60.0, 900.0, 3e4])
 def test_one_peak(search: Callable, at: float) -> None:
     found = search(lambda t: torch.exp(-((t - at) ** 2) / (2 * (at / 3) ** 2)))
     assert found.damage > 0.9999
@@ -32,7 +33,7 @@ def test_one_peak(search: Callable, at: float) -> None:
 
 
 @both
-@pytest.mark.parametrize("at", [0.11, 1.3, 23.0, 4000.0])
+@each("at", [0.11, 1.3, 23.0, 4000.0])
 def test_a_tooth_is_climbed_to_its_top(search: Callable, at: float) -> None:
     """Grows up to ``at``, falls by half, and stays there."""
     found = search(lambda t: torch.where(t <= at, t / at, 0.5))
@@ -81,8 +82,8 @@ def test_no_effect_means_no_attack(search: Callable) -> None:
 
 
 @both
-@pytest.mark.parametrize(
-    ("low", "high", "function", "best"),
+@each(
+    "low, high, function, best",
     [
         (0.0, 50.0, lambda t: t, 50.0),
         (-20.0, 50.0, lambda t: -t + 60, -20.0),
@@ -125,7 +126,7 @@ def test_few_exact_looks(search: Callable) -> None:
     assert sum(count for care, count in looks if care is Care.MEASURE) <= 250
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.0, 1e5), (-4.0, 4.0), (-1e3, 10.0), (2.0, 3.0)])
+@each("low, high", [(0.0, 1e5), (-4.0, 4.0), (-1e3, 10.0), (2.0, 3.0)])
 def test_spacing(low: float, high: float) -> None:
     factors = spaced(low, high, 101)
     gaps = factors.diff()
