@@ -37,7 +37,7 @@ def test_one_peak(search: Callable, at: float) -> None:
 def test_a_tooth_is_climbed_to_its_top(search: Callable, at: float) -> None:
     """Grows up to ``at``, falls by half, and stays there."""
     found = search(lambda t: torch.where(t <= at, t / at, 0.5))
-    assert found.damage > 0.995
+    assert found.damage > 0.9995  # ten times as near as the grid around a peak gets
     assert found.factor <= at
     assert not found.at_edge
 
