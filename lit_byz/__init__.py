@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from lit_byz import _torchvision as _torchvision  # must come before anything that imports lightning
 
 if TYPE_CHECKING:
-    from lit_byz.experiment.run import TrainResult as TrainResult
-    from lit_byz.experiment.run import train as train
+    from lit_byz.execution.run import TrainResult as TrainResult
+    from lit_byz.execution.run import train as train
 
 __version__ = "0.1.0"
 
@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     # Training imports Lightning and MLflow; a user of a rule or an attack alone needs neither.
     if name in ("train", "TrainResult"):
-        from lit_byz.experiment import run
+        from lit_byz.execution import run
 
         return getattr(run, name)
     raise AttributeError(f"module 'lit_byz' has no attribute '{name}'")

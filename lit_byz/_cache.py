@@ -1,4 +1,4 @@
-"""Where things that can be made again are kept: compiled kernels, measured choices."""
+"""Where things that can be made again are kept: compiled kernels, data."""
 
 import os
 from pathlib import Path

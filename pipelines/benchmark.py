@@ -1,43 +1,8 @@
-"""Measure speed against ByzFL and against plain torch, as ratios on the same data.
+"""Measure speed: ``python pipelines/benchmark.py --help``."""
 
-python pipelines/benchmark.py robust [--quick] [--out DIR] [--only cwtm gm figure]
-python pipelines/benchmark.py attacks [--quick] [--out DIR] [--only cwtm gm]
-python pipelines/benchmark.py step [--quick] [--out DIR] [--only sf foe tracking]
-"""
-
-import importlib
 import sys
-from collections.abc import Sequence
 
-from lit_byz.errors import BadRequest
-from lit_byz.experiment.cli import Parser, guarded
-from lit_byz.registry import nearest
-
-# A module has DESCRIPTION, options(parser) and run(parsed); it is imported when it is asked for.
-BENCHMARKS = {
-    "attacks": "lit_byz.benchmark.attacks",
-    "robust": "lit_byz.benchmark.robust",
-    "step": "lit_byz.benchmark.step",
-}
-
-
-def run(arguments: Sequence[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(__doc__)
-        return 0
-    name, *rest = arguments
-    if name not in BENCHMARKS:
-        raise BadRequest(f"unknown benchmark '{name}': {nearest(name, BENCHMARKS)}")
-    benchmark = importlib.import_module(BENCHMARKS[name])
-    parser = Parser(benchmark.DESCRIPTION)
-    parser.prog += f" {name}"
-    benchmark.options(parser)
-    return int(benchmark.run(parser.parse_args(rest)))
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    return guarded(run, argv)
-
+from lit_byz.cli.benchmark import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -39,4 +39,4 @@ def test_package_imports_quickly_and_alone() -> None:
 
 
 def test_config_and_commands_import_no_heavy_library() -> None:
-    assert imported("lit_byz.experiment.cli")[1] == []
+    assert imported("lit_byz.cli.command")[1] == []

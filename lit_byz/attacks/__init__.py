@@ -20,12 +20,14 @@ from lit_byz.attacks._non_finite import NonFinite
 from lit_byz.attacks._none import NoAttack
 from lit_byz.attacks._searched import SearchedAttack
 from lit_byz.attacks._sign_flip import SignFlip
+from lit_byz.attacks._strength import STRENGTHS, parse_strength, strength_label
 from lit_byz.attacks._zero import ZeroGradient
 
 __all__ = [
     "ALIE",
     "ATTACKS",
     "FOE",
+    "STRENGTHS",
     "Attack",
     "GaussianNoise",
     "LabelFlip",
@@ -40,4 +42,6 @@ __all__ = [
     "SignFlip",
     "State",
     "ZeroGradient",
+    "parse_strength",
+    "strength_label",
 ]

@@ -1,7 +1,8 @@
 """A little is enough."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch.nn.functional import pad
@@ -21,17 +22,21 @@ class ALIE(SearchedAttack):
     Baruch, Baruch and Goldberg, *A Little Is Enough: Circumventing Defenses for Distributed
     Learning*, NeurIPS 2019. ``search="z_max"`` takes the classical factor of that paper, which
     knows n and f only: the largest z at which enough honest workers lie farther out to make a
-    majority with the Byzantine ones.
+    majority with the Byzantine ones. ``search="coarse"`` looks at both signs of [low, high], half
+    of its points for each; all other searches look at τ ≥ 0 only, unless ``low`` says otherwise.
+    The authors' library has the same τ and the same σ.
 
     >>> ALIE(tau=1.0)(torch.tensor([[1.0, 0.0], [3.0, 0.0]]), f=1)
     tensor([3.4142, 0.0000])
     """
 
-    search: Literal["grid", "line", "z_max"] = "grid"
+    efforts: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        **SearchedAttack.efforts,
+        "coarse": {"low": 0.5, "high": 5.0, "points": 20, "mirrored": True},
+        "z_max": {},
+    }
 
-    @staticmethod
-    def searches() -> tuple[str, ...]:
-        return ("grid", "line", "z_max")
+    search: Literal["grid", "line", "published", "coarse", "z_max"] = "grid"
 
     def line(self, scene: Scene) -> tuple[Basis, torch.Tensor, torch.Tensor]:
         _, deviation = coordinate_spread(scene.honest.rows)

@@ -113,9 +113,9 @@ def grid_search(damage: Damage, low: float, high: float, points: int) -> Found:
 def line_search(damage: Damage, low: float, high: float, points: int, evaluations: int) -> Found:
     """Line searches, side by side: steps are doubled while they improve, then contracted by 0.8.
 
-    One starts at 0 with step 1, as the published attack does. Alone it ends at the first tooth, or
-    short of it: the others start at the highest peaks of a grid over [low, high], with half the
-    way to their neighbours. Each looks at both sides in every one of its ``evaluations`` rounds.
+    One starts at 0 with step 1. Alone it ends at the first tooth, or short of it: the others start
+    at the highest peaks of a grid over [low, high], with half the way to their neighbours. Each
+    looks at both sides in every one of its ``evaluations`` rounds.
     """
     grid, climbed = _survey(damage, low, high, points)
     peaks = climbed.peaks(FINALISTS)
@@ -135,6 +135,50 @@ def line_search(damage: Damage, low: float, high: float, points: int, evaluation
     return _settle(grid, climbed, damage, low, high)
 
 
+def published_search(damage: Damage, evaluations: int, start: float) -> Found:
+    """The line search of the authors' library (ByzFL 0.0.11), evaluation by evaluation.
+
+    From ``start`` to the right: the first step is 10, and every step that does strictly more
+    damage is taken. Steps are doubled up to the first one that is not taken; from there on each is
+    0.8 of the one before it, taken or not. It never looks to the left of the best place so far.
+    Where the damage is level, rounding decides which steps are taken, there as here.
+    """
+
+    def look(way: float) -> float:
+        return float(damage(torch.tensor([start + way], dtype=torch.float64), Care.SETTLE))
+
+    # The way from ``start`` is summed up alone, so that it has the library's own rounding.
+    best, step, growing = 0.0, 10.0, True
+    most = look(best)
+    for _ in range(evaluations - 1):
+        found = look(best + step)
+        better = found > most
+        if better:
+            best, most = best + step, found
+        growing = growing and better
+        step *= 2 if growing else 0.8
+    return Found(start + best, most, at_edge=growing)
+
+
+def coarse_search(
+    damage: Damage, low: float, high: float, points: int, *, mirrored: bool = False
+) -> Found:
+    """The first of the most damaging among evenly spaced factors from low to high.
+
+    One reading of "a grid search over a predefined range", as the paper describes its attacks.
+    With ``mirrored`` half of the points are those factors and the others their negatives, which
+    come first.
+    """
+    factors = torch.linspace(low, high, points // 2 if mirrored else points, dtype=torch.float64)
+    if mirrored:
+        factors = torch.cat([-factors.flip(0), factors])
+    damages = damage(factors, Care.SETTLE)
+    place = _level(damages, 0.0)
+    factor = float(factors[place])
+    at_edge = _at_edge(abs(factor) if mirrored else factor, low, high)
+    return Found(factor, float(damages[place]), at_edge)
+
+
 def _settle(grid: _Map, fine: _Map, damage: Damage, low: float, high: float) -> Found:
     """The best of the finalists, looked at exactly."""
     best = fine.factors[torch.cat([fine.peaks(FINALISTS), fine.damages.argmax(0, keepdim=True)])]
@@ -142,9 +186,12 @@ def _settle(grid: _Map, fine: _Map, damage: Damage, low: float, high: float) -> 
     damages = damage(finalists, Care.SETTLE)
     place = _level(damages, LEVEL)
     factor = float(finalists[place])
+    return Found(factor, float(damages[place]), _at_edge(factor, low, high))
+
+
+def _at_edge(factor: float, low: float, high: float) -> bool:
     # No attack at all, 0, is an end of the range but not an edge to look behind.
-    at_edge = factor >= high or factor <= low != 0
-    return Found(factor, float(damages[place]), at_edge)
+    return factor >= high or factor <= low != 0
 
 
 def _level(damages: torch.Tensor, slack: float) -> int:

@@ -1,13 +1,23 @@
 """Attacks along a direction, with a factor that is given or searched for."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
 
 import torch
 
 from lit_byz._checks import check_integer, check_number
 from lit_byz.attacks._base import Attack, Move, Scene, State, assumed_server
 from lit_byz.attacks._sample import sample_columns, thin
-from lit_byz.attacks._search import Care, Found, grid_search, line_search
+from lit_byz.attacks._search import (
+    Care,
+    Found,
+    coarse_search,
+    grid_search,
+    line_search,
+    published_search,
+)
 from lit_byz.robust import CLIPS, RULES, Basis, CoordinateRule, Geometry, RobustAggregator
 
 # A larger factor would make float32 vectors overflow.
@@ -22,48 +32,94 @@ LOCATING = 2048
 MEASURING = 8192
 
 
+SEARCHES: dict[str, Callable[..., Found]] = {
+    "grid": grid_search,
+    "line": line_search,
+    "published": published_search,
+    "coarse": coarse_search,
+}
+
+
 @dataclass(frozen=True)
 class SearchedAttack(Attack):
     """Sends start + τ · direction; without ``tau``, the τ that does the most damage to the server.
 
-    Both searches look at ``points`` factors in [low, high]. ``grid`` then refines around the
-    highest peaks; ``line`` climbs from them, and from 0, for ``evaluations`` rounds. The attackers
-    know the server's whole step, unless ``assumed_rule`` or ``assumed_clip`` name what they take
-    its rule or clipping for.
+    ``search`` says how hard the attackers look for it: see :data:`lit_byz.attacks.STRENGTHS`.
+    ``low``, ``high``, ``points`` and ``evaluations`` set the search's range and work; none stands
+    for the search's own value, and one that the search does not use is refused. The attackers know
+    the server's whole step, unless ``assumed_rule`` or ``assumed_clip`` name what they take its
+    rule or clipping for.
     """
+
+    # What every search works with; a setting that is an argument too can be given instead.
+    efforts: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "grid": {"low": 0.0, "high": 1e5, "points": 320},
+        "line": {"low": 0.0, "high": 1e5, "points": 320, "evaluations": 16},
+        "published": {"start": 0.0, "evaluations": 20},
+        "coarse": {"low": 0.5, "high": 10.0, "points": 20},
+    }
 
     tau: float | None = None
     search: str = "grid"
-    low: float = 0.0
-    high: float = 1e5
-    points: int = 320
-    evaluations: int = 16
+    low: float | None = None
+    high: float | None = None
+    points: int | None = None
+    evaluations: int | None = None
     assumed_rule: str | None = None
     assumed_clip: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("tau", "low", "high"):
-            value = getattr(self, name)
-            if name != "tau" or value is not None:
-                check_number(self, name, value, -LARGEST, LARGEST)
+        if self.tau is not None:
+            check_number(self, "tau", self.tau, -LARGEST, LARGEST)
         if self.search not in self.searches():
             options = ", ".join(self.searches())
             raise ValueError(
                 f"{type(self).__name__}: search must be one of {options}, got {self.search!r}"
             )
-        if self.low >= self.high:
-            raise ValueError(
-                f"{type(self).__name__}: high must be above low={self.low}, got {self.high}"
-            )
         for known, assumed in ((RULES, self.assumed_rule), (CLIPS, self.assumed_clip)):
             if assumed is not None:
                 _ = known[assumed]  # an unknown name is an error now, not at the first step
-        check_integer(self, "points", self.points, 3)
-        check_integer(self, "evaluations", self.evaluations, 3)
+        self._check_effort()
 
-    @staticmethod
-    def searches() -> tuple[str, ...]:
-        return ("grid", "line")
+    def _check_effort(self) -> None:
+        for name, value in self._given().items():
+            if name not in self.efforts[self.search]:
+                raise ValueError(
+                    f"{type(self).__name__}: {name} must be left out, because "
+                    f"search={self.search!r} does not use it, got {value!r}"
+                )
+            if name in ("low", "high"):
+                check_number(self, name, value, -LARGEST, LARGEST)
+            else:
+                check_integer(self, name, value, 3)
+        effort = self.effort
+        if "low" in effort and effort["low"] >= effort["high"]:
+            raise ValueError(
+                f"{type(self).__name__}: high must be above low={effort['low']}, "
+                f"got {effort['high']}"
+            )
+        if effort.get("mirrored"):
+            check_number(self, "low", effort["low"], 0, LARGEST, above=True)
+            if effort["points"] % 2:
+                raise ValueError(
+                    f"{type(self).__name__}: points must be even, one half for each sign, "
+                    f"got {effort['points']}"
+                )
+
+    def _given(self) -> dict[str, Any]:
+        named = {name: getattr(self, name) for name in ("low", "high", "points", "evaluations")}
+        return {name: value for name, value in named.items() if value is not None}
+
+    @property
+    def effort(self) -> dict[str, Any]:
+        """What the chosen search works with: its own values, and those given instead."""
+        given = self._given()
+        given.update({name: float(given[name]) for name in ("low", "high") if name in given})
+        return {**self.efforts[self.search], **given}
+
+    @classmethod
+    def searches(cls) -> tuple[str, ...]:
+        return tuple(cls.efforts)
 
     def line(self, scene: Scene) -> tuple[Basis, torch.Tensor, torch.Tensor]:
         """A basis, and over it the coefficients of start and direction."""
@@ -83,25 +139,23 @@ class SearchedAttack(Attack):
         server = assumed_server(scene, self.assumed_rule, self.assumed_clip)
         centre = torch.zeros(basis.size, dtype=torch.float64)
         centre[: scene.h] = scene.mean
-        samples = _samples(basis, scene.h, server)
+        samples = cache(lambda: _samples(basis, scene.h, server))
         batch = max(1, CACHED // scene.n**2)
 
         def damage(factors: torch.Tensor, care: Care) -> torch.Tensor:
             found = []
+            sample = None if care is Care.SETTLE else samples().get(care)
             for sent in (start + factors.unsqueeze(-1) * direction).split(batch):
                 received = scene.facing(basis, sent)
-                if care in samples:
-                    seen = server.prepare(received, scene.step).geometry.matrix
-                    found.append(server.rule.damages(Geometry(samples[care], seen), centre))
-                else:
+                if sample is None:
                     found.append(server.damages(received, centre, scene.step))
+                else:
+                    seen = server.prepare(received, scene.step).geometry.matrix
+                    found.append(server.rule.damages(Geometry(sample, seen), centre))
             # A vector that overflows is replaced by zeros: no attack at all.
             return torch.cat(found).nan_to_num(nan=0.0, posinf=0.0)
 
-        low, high = float(self.low), float(self.high)
-        if self.search == "line":
-            return line_search(damage, low, high, self.points, self.evaluations)
-        return grid_search(damage, low, high, self.points)
+        return SEARCHES[self.search](damage, **self.effort)
 
 
 def _samples(basis: Basis, honest: int, server: RobustAggregator) -> dict[Care, Basis]:

@@ -22,13 +22,22 @@ if TYPE_CHECKING:
 
 
 def add_options(
-    parser: argparse.ArgumentParser, names: Sequence[str], *, quick: str, repeats: int
+    parser: argparse.ArgumentParser,
+    names: Sequence[str],
+    *,
+    quick: str,
+    repeats: int,
+    threads: bool = True,
 ) -> None:
+    """The options of all benchmarks; ``threads`` says that the number of threads is one of them."""
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--out", type=Path, default=Path("outputs", "benchmark"), help="folder")
     parser.add_argument("--only", nargs="+", metavar="NAME", help=f"some of {', '.join(names)}")
     parser.add_argument("--repeats", type=int, default=repeats, help=f"of ours ({repeats})")
-    parser.add_argument("--threads", type=int, help="threads for both libraries (torch's default)")
+    parser.set_defaults(threads=None)
+    if threads:
+        both = "threads for both libraries (torch's default)"
+        parser.add_argument("--threads", type=int, help=both)
 
 
 def chosen(parsed: argparse.Namespace, names: Sequence[str]) -> list[str]:

@@ -29,6 +29,8 @@ ATTACKS: dict[str, tuple[type[SearchedAttack], str]] = {
     "alie": (ALIE, "Optimal_ALittleIsEnough"),
 }
 EVALUATIONS = 20
+# Timed beside the chosen search: weaker ones.
+WEAKER = ("published", "coarse")
 # How many times as fast as ByzFL's a search should be, by rule.
 GOALS = {"cwtm": 30.0, "cwmed": 30.0, "gm": 200.0, "multi_krum": 200.0}
 # Damages this close, relatively, are the same. Some creep towards a limit as the factor grows, and
@@ -50,11 +52,13 @@ class Row:
     ratio: float
     our_damage: float
     byzfl_damage: float
+    published: float
+    coarse: float
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     _session.add_options(parser, list(GOALS), quick="10 honest workers and f = 1 only", repeats=5)
-    parser.add_argument("--search", default="grid", help="our search: grid (default) or line")
+    parser.add_argument("--search", default="grid", help="our search: grid (default), line, …")
     parser.add_argument("--parameters", type=int, default=PARAMETERS, help="model size (431080)")
 
 
@@ -95,12 +99,15 @@ def _row(
     # As in training, where the attackers have a row beside the honest ones to write to.
     buffer = torch.cat([honest, honest.new_empty(1, d)])
 
-    def ours() -> torch.Tensor:
+    def ours(strength: str) -> torch.Tensor:
         scene = Scene(Basis(buffer[:h]), f, server, buffer=buffer)
-        return attack(search=search).act(scene, {}).vector()
+        return attack(search=strength).act(scene, {}).vector()
 
-    sent = ours()
-    seconds = [_timed(ours)[0] for _ in range(repeats)]
+    def seconds(strength: str) -> float:
+        return statistics.median(_timed(lambda: ours(strength))[0] for _ in range(repeats))
+
+    sent = ours(search)
+    our_seconds = seconds(search)
     search_theirs = getattr(byzfl, theirs)(
         agg=_byzfl.PAIRS[rule].theirs(byzfl, f),
         pre_agg_list=[byzfl.ARC(f=f), byzfl.NNM(f=f)],
@@ -108,18 +115,18 @@ def _row(
         evals=EVALUATIONS,
     )
     their_seconds, their_sent = _timed(lambda: search_theirs(honest.clone()))
-    median = statistics.median(seconds)
     return Row(
         h,
         f,
         d,
         name,
         rule,
-        median,
+        our_seconds,
         their_seconds,
-        their_seconds / median,
+        their_seconds / our_seconds,
         damage(server, honest, f, sent),
         damage(server, honest, f, their_sent),
+        *(seconds(strength) for strength in WEAKER),
     )
 
 
@@ -150,13 +157,18 @@ def goals(rows: list[Row]) -> dict[str, bool]:
 def _print(console: Console, rows: list[Row]) -> None:
     for size in dict.fromkeys((row.honest, row.f, row.d) for row in rows):
         table = Table(title=f"{size[0]} honest workers, f = {size[1]}, d = {size[2]:,}")
+        weaker = Table(title="weaker searches, ms")
         words = ("attack", "rule∘nnm∘arc")
         for heading in (*words, "ours, ms", "byzfl, ms", "ratio", "damage", "byzfl's"):
             table.add_column(heading, justify="left" if heading in words else "right")
+        for heading in (*words, *WEAKER):
+            weaker.add_column(heading, justify="left" if heading in words else "right")
         for row in rows:
             if (row.honest, row.f, row.d) == size:
                 times = (f"{1e3 * row.ours:.1f}", f"{1e3 * row.byzfl:.0f}", f"{row.ratio:.0f}×")
                 words = (row.attack, row.rule)
                 table.add_row(*words, *times, f"{row.our_damage:.5g}", f"{row.byzfl_damage:.5g}")
+                weaker.add_row(*words, *(f"{1e3 * x:.1f}" for x in (row.published, row.coarse)))
         console.print(table)
+        console.print(weaker)
     _session.print_verdicts(console, goals(rows))

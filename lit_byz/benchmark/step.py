@@ -51,10 +51,10 @@ class Row:
     honest: int
     f: int
     attack: str
-    way: str
+    gradient_method: str
     """How our per-worker gradients were computed."""
     floor: float
-    floor_way: str
+    floor_method: str
     ours: float
     byzfl: float
     over_floor: float
@@ -114,15 +114,15 @@ def _row(byzfl: Any, honest: int, f: int, attack: str, repeats: int, budget: flo
     others = {**plain, "byzfl": byzfl_step(byzfl, batches, attack, f)}
     timed = take_turns_training(module, others, budget)
     medians = {name: statistics.median(seconds) for name, seconds in timed.items()}
-    floor_way = min(plain, key=medians.__getitem__)
-    floor, ours, theirs = medians[floor_way], medians["ours"], medians["byzfl"]
+    floor_method = min(plain, key=medians.__getitem__)
+    floor, ours, theirs = medians[floor_method], medians["ours"], medians["byzfl"]
     return Row(
         honest=honest,
         f=f,
         attack=attack,
-        way=str(module.way),
+        gradient_method=str(module.gradient_method),
         floor=floor,
-        floor_way=floor_way,
+        floor_method=floor_method,
         ours=ours,
         byzfl=theirs,
         over_floor=ours / floor,
@@ -156,7 +156,7 @@ def tracking_cost(steps: int) -> TrackingCost:
     with TemporaryDirectory() as folder:
         uri = f"sqlite:///{folder}/mlflow.db"
         tracked = f"tracking.uri={uri}"
-        # What a process does once: tables of a new store, imports, the choice of a way.
+        # What a process does once: tables of a new store, imports.
         open_store(uri)
         train([*settings, tracked, "train.steps=2", "seed=99"])
         begin = time.perf_counter()
@@ -198,7 +198,7 @@ def _print(console: Console, rows: list[Row], cost: TrackingCost | None) -> None
     for honest, f in dict.fromkeys((row.honest, row.f) for row in rows):
         table = Table(title=f"{MODEL}, h = {honest}, f = {f}, b = {BATCH_SIZE}")
         table.add_column("attack")
-        for heading in ("floor [ms]", "ours [ms]", "byzfl [ms]", "ours / floor", "byzfl / ours"):
+        for heading in ("floor, ms", "ours, ms", "byzfl, ms", "ours / floor", "byzfl / ours"):
             table.add_column(heading, justify="right")
         table.add_column("gradients: ours, floor's")
         for row in rows:
@@ -209,7 +209,7 @@ def _print(console: Console, rows: list[Row], cost: TrackingCost | None) -> None
                     *times,
                     _verdict(row.over_floor, row.over_floor_goal, "≤"),
                     _verdict(row.ahead, row.ahead_goal, "≥"),
-                    f"{row.way}; {row.floor_way}",
+                    f"{row.gradient_method}; {row.floor_method}",
                 )
         console.print(table)
     if cost is not None:

@@ -1,1 +1,1 @@
-"""Tables and figures, from tracked runs only."""
+"""Tables, figures and lines about studies and runs: from what the ledger says, and nothing else."""

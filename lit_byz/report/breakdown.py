@@ -1,36 +1,36 @@
-"""Breakdown points: worst-case accuracy against f, and against declared and real f."""
+"""Breakdown points: worst-case accuracy against f."""
 
-import csv
-import io
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lit_byz.report.worst_case_table import Summary
+from lit_byz.report.rendering import (
+    Reader,
+    Rendered,
+    Summary,
+    as_csv,
+    files_in,
+    problems,
+    setting,
+)
+from lit_byz.tracking.records import CellResult, StudyResult
+from lit_byz.tracking.worst_case import WorstCase
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-SIGNS = {"exact": "", "at most": "≤ ", "at least": "≥ "}
+# A worst case at one f, mean over seeds.
+Level = Summary
 
 
-@dataclass(frozen=True)
-class Level:
-    """A worst-case accuracy at one f, mean over seeds.
-
-    ``kind`` is exact; "at most" where runs that were not needed are missing; "at least" where
-    some were stopped early.
-    """
-
-    mean: float
-    std: float = 0.0
-    seeds: int = 1
-    kind: str = "exact"
-
-    def __str__(self) -> str:
-        return f"{SIGNS[self.kind]}{Summary(self.mean, self.std, self.seeds)}"
+def level(found: WorstCase, threshold: float) -> Level:
+    """The worst case as far as it is known: from the side that decides, where runs are missing."""
+    if found.exact:
+        return Level(found.mean, found.std, found.seeds)
+    if found.at_least >= threshold:
+        return Level(found.at_least, 0.0, 1, "at least")
+    return Level(found.at_most, 0.0, 1, "at most")
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,97 @@ class FullAnswer:
 
 
 Arms = Mapping[str, ArmResult]
+
+
+def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
+    """What the search found, beside the full grid's answer where that was computed."""
+    facts = result.record.facts
+    most, threshold, used = facts["most"], facts["threshold"], facts["runs_used"]
+    whole, honest = facts["runs_full_grid"], facts["honest"]
+    full = read(facts["full_grid"]) if "full_grid" in facts else None
+    arms = arms_of(result, full)
+    title = f"{setting(result)}: {used} runs, full grid {whole}"
+    picture, numbers = files_in(folder, "breakdown")
+    figure(arms, most, threshold, title, picture)
+    numbers.write_text(csv_of(arms))
+    lines = [f"{name or 'one arm'}: {_verdict(arm, most, honest)}" for name, arm in arms.items()]
+    lines.append(f"bisection: {used} runs, {100 * used / whole:.0f} % of the full grid's {whole}")
+    if full is not None:
+        lines.append(_comparison(arms))
+    content = {
+        "arms": [_plain(name, arm) for name, arm in arms.items()],
+        "threshold": threshold,
+        "max_f": most,
+        "runs_used": used,
+        "runs_full_grid": whole,
+        **problems(result),
+    }
+    answers = {f"breakdown/{name or 'f'}": arm.breakdown for name, arm in arms.items()}
+    metrics = {name: float(f) for name, f in answers.items() if f is not None}
+    metrics["breakdown/runs_used"] = float(used)
+    made = table(arms, most, threshold, title)
+    return Rendered([made, *lines], [picture, numbers], content, metrics)
+
+
+def arms_of(result: StudyResult, full: StudyResult | None) -> dict[str, ArmResult]:
+    """What is known of every arm."""
+    facts = result.record.facts
+    threshold = facts["threshold"]
+    found = {}
+    for name, answered in facts["arms"].items():
+        cells = [cell for cell in result.of_kind("cell") if cell.facts["arm"] == name]
+        levels = {cell.facts["f"]: level(cell.worst_case, threshold) for cell in cells}
+        seen = None
+        if full is not None:
+            at_f = [cell for cell in full.of_kind("cell") if cell.facts["arm"] == name]
+            seen = scan(at_f, facts["most"], threshold)
+        found[name] = ArmResult(levels, answered["breakdown"], answered["decided"], seen)
+    return found
+
+
+def scan(cells: Iterable[CellResult], most: int, threshold: float) -> "FullAnswer | None":
+    """The answer of the full grid: the smallest f below the threshold; None if runs are missing."""
+    found = {cell.facts["f"]: cell.worst_case for cell in cells}
+    if not found or any(worst.missing for worst in found.values()):
+        return None
+    levels = {f: level(worst, threshold) for f, worst in found.items()}
+    below = [f for f, reached in sorted(levels.items()) if reached.mean < threshold]
+    first = below[0] if below else None
+    monotone = first is None or below == list(range(first, most + 1))
+    return FullAnswer(first, monotone, levels)
+
+
+def _verdict(arm: ArmResult, most: int, honest: int) -> str:
+    where = answer(arm.breakdown, arm.decided, most)
+    if arm.breakdown is None:
+        return where
+    return f"breaks down at {where} of {honest + arm.breakdown} workers"
+
+
+def _comparison(arms: Arms) -> str:
+    if any(arm.scanned is None or not arm.decided for arm in arms.values()):
+        return "full grid: incomplete"
+    scans = {name: arm.scanned for name, arm in arms.items() if arm.scanned is not None}
+    other = [name or "one arm" for name, s in scans.items() if s.breakdown != arms[name].breakdown]
+    if not other:
+        return "full grid: the same answer for every arm"
+    return f"full grid: another answer for {', '.join(other)}: not monotone in f"
+
+
+def _plain(name: str, arm: ArmResult) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "arm": name,
+        "breakdown_f": arm.breakdown,
+        "decided": arm.decided,
+        "levels": {str(f): vars(level) for f, level in sorted(arm.levels.items())},
+    }
+    if arm.scanned is not None:
+        entry["full_grid"] = {
+            "breakdown_f": arm.scanned.breakdown,
+            "monotone": arm.scanned.monotone,
+            "levels": {str(f): vars(level) for f, level in arm.scanned.levels.items()},
+        }
+    return entry
 
 
 def answer(breakdown: int | None, decided: bool, most: int) -> str:
@@ -101,20 +192,19 @@ def _cell(level: Level | None, threshold: float) -> str:
     return f"[red]{level}[/red]" if level.mean < threshold else str(level)
 
 
-def as_csv(arms: Arms) -> str:
+def csv_of(arms: Arms) -> str:
     """A line per arm and f: of the search, and of the full grid where it was computed."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["arm", "by", "f", "worst_case", "std", "seeds", "kind", "breakdown_f"])
+    rows: list[list[Any]] = []
     for name, arm in arms.items():
         sources = [("search", arm.levels, arm.breakdown)]
         if arm.scanned is not None:
             sources.append(("full grid", arm.scanned.levels, arm.scanned.breakdown))
         for by, levels, breakdown in sources:
-            for f, level in sorted(levels.items()):
-                row = [name, by, f, level.mean, level.std, level.seeds, level.kind]
-                writer.writerow([*row, "" if breakdown is None else breakdown])
-    return text.getvalue()
+            for f, found in sorted(levels.items()):
+                row = [name, by, f, found.mean, found.std, found.seeds, found.kind]
+                rows.append([*row, "" if breakdown is None else breakdown])
+    header = ["arm", "by", "f", "worst_case", "std", "seeds", "kind", "breakdown_f"]
+    return as_csv(header, rows)
 
 
 def figure(arms: Arms, most: int, threshold: float, title: str, path: Path) -> None:
@@ -153,84 +243,3 @@ def figure(arms: Arms, most: int, threshold: float, title: str, path: Path) -> N
         axes.legend(fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn.savefig(path, dpi=140)
-
-
-# Declared f̂ and real f to the worst case.
-Matrix = Mapping[tuple[int, int], Summary]
-
-
-def _axes_of(matrices: Mapping[str, Matrix]) -> tuple[list[int], list[int]]:
-    keys = list(itertools.chain.from_iterable(matrices.values()))
-    return sorted({declared for declared, _ in keys}), sorted({real for _, real in keys})
-
-
-def declared_table(matrices: Mapping[str, Matrix], title: str) -> "Table":
-    """A row per arm and declared f̂, a column per real f."""
-    from rich.table import Table
-
-    rows, columns = _axes_of(matrices)
-    caption = "worst-case maximal test accuracy in %; f̂: what the server assumes"
-    made = Table(title=title, title_justify="left", caption=caption)
-    made.add_column("arm")
-    made.add_column("declared f̂", justify="right")
-    for real in columns:
-        made.add_column(f"real f={real}", justify="right")
-    for name, matrix in matrices.items():
-        for declared in rows:
-            found = [matrix.get((declared, real)) for real in columns]
-            shown = [
-                "" if s is None else f"[bold]{s}[/bold]" if declared == real else str(s)
-                for s, real in zip(found, columns, strict=True)
-            ]
-            made.add_row(name or "one arm", str(declared), *shown)
-    return made
-
-
-def declared_csv(matrices: Mapping[str, Matrix]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["arm", "declared_f", "real_f", "worst_case", "std", "seeds", "lower_bound"])
-    for name, matrix in matrices.items():
-        for (declared, real), s in sorted(matrix.items()):
-            writer.writerow([name, declared, real, s.mean, s.std, s.seeds, s.lower_bound])
-    return text.getvalue()
-
-
-def declared_figure(matrices: Mapping[str, Matrix], title: str, path: Path) -> None:
-    """A heat map per arm: declared f̂ upwards, real f to the right; bold where they agree."""
-    from matplotlib.figure import Figure
-
-    rows, columns = _axes_of(matrices)
-    size = (1.2 + len(matrices) * (1.2 + 0.75 * max(len(columns), 2)), 1.6 + 0.6 * len(rows))
-    drawn = Figure(figsize=size, layout="constrained")
-    panels = drawn.subplots(1, max(len(matrices), 1), squeeze=False)[0]
-    image = None
-    for axes, (name, matrix) in zip(panels, matrices.items(), strict=False):
-        image = axes.imshow(
-            _grid(matrix, rows, columns), vmin=0, vmax=1, cmap="viridis", origin="lower"
-        )
-        for (declared, real), found in matrix.items():
-            place = (columns.index(real), rows.index(declared))
-            colour = "white" if found.mean < 0.6 else "black"
-            weight = "bold" if declared == real else "normal"
-            text = f"{100 * found.mean:.0f}"
-            axes.annotate(
-                text, place, ha="center", va="center", color=colour, fontsize=8, weight=weight
-            )
-        axes.set_xticks(range(len(columns)), [str(real) for real in columns])
-        axes.set_yticks(range(len(rows)), [str(declared) for declared in rows])
-        axes.set(xlabel="real f", ylabel="declared f̂")
-        axes.set_title(name or "one arm", fontsize=9)
-    if image is not None:
-        drawn.colorbar(image, ax=list(panels), label="worst-case maximal accuracy")
-    drawn.suptitle(title, fontsize=9)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    drawn.savefig(path, dpi=140)
-
-
-def _grid(matrix: Matrix, rows: Sequence[int], columns: Sequence[int]) -> list[list[float]]:
-    nothing = float("nan")
-    return [
-        [found.mean if (found := matrix.get((row, column))) else nothing for column in columns]
-        for row in rows
-    ]

@@ -1,15 +1,24 @@
 """Worst-case accuracy and initial gradients against the scale of the initial parameters, μ."""
 
-import csv
-import io
 import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lit_byz.report.worst_case_table import Accuracy, Summary, worst_cases
+from lit_byz.report.rendering import (
+    MARKERS,
+    Reader,
+    Rendered,
+    as_csv,
+    files_in,
+    plain_worst_case,
+    problems,
+    setting,
+    shown_worst_case,
+)
+from lit_byz.tracking.records import CellResult, StudyResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,10 +36,53 @@ class InitialGradients:
     mean: float
 
 
-# Method to μ to attack to seed.
-Curves = Mapping[str, Mapping[float, Mapping[str, Mapping[int, Accuracy]]]]
+# Method to μ.
+Curves = Mapping[str, Mapping[float, CellResult]]
 # Problem (data and model, "" where there is one) to μ to seed.
 Norms = Mapping[str, Mapping[float, Mapping[int, InitialGradients]]]
+
+
+def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
+    """A study's table, figure and numbers."""
+    curves, norms = curves_of(result), norms_of(result)
+    runs = sum(len(cell.record.runs) for cell in result.of_kind("cell"))
+    title = f"{setting(result)}: {runs} runs"
+    picture, numbers = files_in(folder, "init_scaling")
+    figure(curves, norms, title, picture)
+    numbers.write_text(csv_of(curves, norms))
+    powers = {problem: growth(by_scale) for problem, by_scale in norms.items()}
+    lines = [
+        f"ζ grows as μ^{power:.2f}{f' ({problem})' if problem else ''}, "
+        "the slope of log ζ against log μ"
+        for problem, power in powers.items()
+        if power is not None
+    ]
+    metrics = {f"initial_gradient/power {p}".strip(): v for p, v in powers.items() if v is not None}
+    content = {**_plain(curves, norms), "power_of_mu": powers, **problems(result)}
+    return Rendered([table(curves, norms, title), *lines], [picture, numbers], content, metrics)
+
+
+def curves_of(result: StudyResult) -> Curves:
+    """The cells by method and scale; the baseline comes last."""
+    found: dict[str, dict[float, CellResult]] = {}
+    cells = sorted(result.of_kind("cell"), key=lambda cell: cell.facts["method"].startswith("DSGD"))
+    for cell in cells:
+        found.setdefault(cell.facts["method"], {})[cell.facts["scale"]] = cell
+    return found
+
+
+def norms_of(result: StudyResult) -> Norms:
+    """The initial gradients by problem, scale and seed."""
+    found: dict[str, dict[float, dict[int, InitialGradients]]] = {}
+    for cell in result.of_kind("initial_gradients"):
+        for run in cell.record.runs:
+            metrics = cell.metrics.get(run.identity, {})
+            if "honest/max_norm" in metrics and "honest/average_norm" in metrics:
+                by_scale = found.setdefault(cell.facts["problem"], {})
+                by_scale.setdefault(cell.facts["scale"], {})[run.seed] = InitialGradients(
+                    metrics["honest/max_norm"], metrics["honest/average_norm"]
+                )
+    return found
 
 
 def scales(curves: Curves) -> list[float]:
@@ -67,8 +119,8 @@ def table(curves: Curves, norms: Norms, title: str) -> "Table":
     for scale in scales(curves):
         row = [f"{scale:g}"]
         for by_scale in curves.values():
-            found = worst_cases(by_scale.get(scale, {}))
-            row.append("incomplete" if found is None else str(found))
+            cell = by_scale.get(scale)
+            row.append("" if cell is None else shown_worst_case(cell))
         for by_mu in norms.values():
             seen = by_mu.get(scale, {}).values()
             row += [_mean([n.largest for n in seen]), _mean([n.mean for n in seen])]
@@ -76,28 +128,26 @@ def table(curves: Curves, norms: Norms, title: str) -> "Table":
     return made
 
 
-def as_csv(curves: Curves, norms: Norms) -> str:
+def csv_of(curves: Curves, norms: Norms) -> str:
     """Every number: a line per method, μ, attack and seed, per worst case, and per gradient."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["what", "method", "mu", "attack", "seed", "value", "lower_bound"])
+    rows: list[list[Any]] = []
     for method, by_scale in curves.items():
-        for scale, by_attack in by_scale.items():
-            for attack, by_seed in by_attack.items():
-                for seed, found in by_seed.items():
+        for scale, cell in by_scale.items():
+            for attack in cell.attacks:
+                for seed, found in cell.of_attack(attack).items():
                     row = ["max_accuracy", method, scale, attack, seed]
-                    writer.writerow([*row, found.value, found.lower_bound])
-            worst = worst_cases(by_attack)
-            if worst is not None:
-                for what, value in (("mean", worst.mean), ("std", worst.std)):
+                    rows.append([*row, found.value, found.lower_bound])
+            worst = cell.worst_case
+            for what, value in (("mean", worst.mean), ("std", worst.std)):
+                if worst.kind != "unknown":
                     row = ["worst_case", method, scale, "", what]
-                    writer.writerow([*row, value, worst.lower_bound])
+                    rows.append([*row, value, not worst.exact])
     for problem, by_mu in norms.items():
-        for scale, by_worker_seed in by_mu.items():
-            for seed, norm in by_worker_seed.items():
+        for scale, by_seed in by_mu.items():
+            for seed, norm in by_seed.items():
                 for what, value in (("largest", norm.largest), ("mean", norm.mean)):
-                    writer.writerow([f"initial_gradient_{what}", problem, scale, "", seed, value])
-    return text.getvalue()
+                    rows.append([f"initial_gradient_{what}", problem, scale, "", seed, value])
+    return as_csv(["what", "method", "mu", "attack", "seed", "value", "lower_bound"], rows)
 
 
 def figure(curves: Curves, norms: Norms, title: str, path: Path) -> None:
@@ -119,20 +169,21 @@ def figure(curves: Curves, norms: Norms, title: str, path: Path) -> None:
 
 def _draw_accuracy(axes: "Axes", curves: Curves) -> None:
     for place, (method, by_scale) in enumerate(curves.items()):
-        found: list[tuple[float, Summary]] = [
-            (scale, worst)
-            for scale in sorted(by_scale)
-            if (worst := worst_cases(by_scale[scale])) is not None
-        ]
+        known = {scale: cell.worst_case for scale, cell in sorted(by_scale.items())}
+        found = {scale: worst for scale, worst in known.items() if worst.kind != "unknown"}
         if not found:
             continue
-        x = [scale for scale, _ in found]
-        means = [worst.mean for _, worst in found]
-        low = [worst.mean - worst.std for _, worst in found]
-        high = [worst.mean + worst.std for _, worst in found]
-        marker = "osDv^P*X<>"[place % 10]
+        x = list(found)
+        means = [worst.mean for worst in found.values()]
+        low = [worst.mean - worst.std for worst in found.values()]
+        high = [worst.mean + worst.std for worst in found.values()]
+        marker = MARKERS[place % len(MARKERS)]
         (line,) = axes.plot(x, means, marker=marker, markersize=5, label=method)
         axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+        for scale, worst in found.items():
+            if not worst.exact:
+                sign = "≥" if worst.kind == "at least" else "≤"
+                axes.annotate(sign, (scale, worst.mean), ha="right", va="bottom", fontsize=8)
     axes.set(ylabel="worst-case maximal accuracy", ylim=(0, 1))
     if axes.lines:
         axes.legend(fontsize=8)
@@ -168,3 +219,24 @@ def _draw_norms(axes: "Axes", norms: Norms) -> None:
 
 def _mean(values: list[float]) -> str:
     return f"{statistics.fmean(values):.3g}" if values else ""
+
+
+def _plain(curves: Curves, norms: Norms) -> dict[str, Any]:
+    rows = [
+        {"method": method, "mu": scale, "worst_case": plain_worst_case(cell.worst_case)}
+        for method, by_scale in curves.items()
+        for scale, cell in sorted(by_scale.items())
+    ]
+    gradients = [
+        {"problem": problem, "mu": scale, "seed": seed}
+        | {name: _finite(value) for name, value in vars(initial).items()}
+        for problem, by_scale in norms.items()
+        for scale, by_seed in sorted(by_scale.items())
+        for seed, initial in by_seed.items()
+    ]
+    return {"worst_cases": rows, "initial_gradients": gradients}
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else None

@@ -1,22 +1,24 @@
 """A tuning study as a table, as numbers and as figures."""
 
-import csv
-import io
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lit_byz.report.worst_case_table import Accuracy, summarise, worst_cases
+from rich.console import Console
+
+from lit_byz.report.rendering import (
+    Reader,
+    Rendered,
+    as_csv,
+    problems,
+    shown_worst_case,
+    summarise,
+)
+from lit_byz.tracking.records import CellResult, StudyResult
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from rich.table import Table
-
-# Attack to seed.
-Runs = Mapping[str, Mapping[int, Accuracy]]
-COLOURS = {"arc": "tab:green", "none": "tab:red"}
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,7 @@ class TrialResult:
     params: Mapping[str, Any]
     state: str  # complete, pruned, failed or running
     value: float | None
-    runs: Runs
-    pruned_runs: int = 0
+    cell: CellResult
 
     @property
     def settings(self) -> str:
@@ -46,12 +47,12 @@ class Comparison:
     """What the trials are compared with, such as ARC."""
 
     name: str
-    runs: Runs
+    cell: CellResult
 
     @property
     def value(self) -> float | None:
-        worst = worst_cases(self.runs)
-        return None if worst is None else worst.mean
+        """The worst case; None unless it is exactly known."""
+        return self.cell.worst_case.mean if self.cell.worst_case.exact else None
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class StudyResult:
+class Tuned:
     """A study of ``keys``; those in ``log`` are searched on a log scale."""
 
     title: str
@@ -95,11 +96,127 @@ class StudyResult:
         return min(known, key=lambda trial: trial.value or 0.0, default=None)
 
 
+def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
+    """A study's table, figures and numbers, with the trials of all processes."""
+    from lit_byz.report.tuning_figures import curve_figure, history_figure
+
+    study = tuned(result)
+    folder.mkdir(parents=True, exist_ok=True)
+    history, curve, numbers, text = (
+        folder / name
+        for name in ("tuning_history.png", "tuning_curve.png", "tuning.csv", "tuning.txt")
+    )
+    history_figure(study, history)
+    curve_figure(study, curve)
+    numbers.write_text(csv_of(study))
+    lines = verdict(study)
+    with text.open("w") as file:
+        console = Console(file=file, width=200)
+        console.print(table(study))
+        for line in lines:
+            console.print(line, highlight=False)
+    running = sum(trial.state == "running" for trial in study.trials)
+    failed = sum(trial.state == "failed" for trial in study.trials)
+    if running:
+        lines.append(f"{running} trials have not ended")
+    if failed:
+        lines.append(f"{failed} trials failed: --retry-failed tries them again")
+    tags = {}
+    if study.best is not None:
+        tags = {f"lit_byz.best.{key}": str(v) for key, v in study.best.params.items()}
+    content = {**_plain(study, result), **problems(result)}
+    files = [curve, history, numbers, text]
+    return Rendered([table(study), *lines], files, content, _metrics(study), tags)
+
+
+def tuned(result: StudyResult) -> Tuned:
+    """A study as the ledger has it."""
+    facts = result.record.facts
+    trials = [
+        TrialResult(
+            number=cell.facts["trial"],
+            params=cell.facts["params"],
+            state=cell.facts.get("state", "running"),
+            value=cell.facts.get("value"),
+            cell=cell,
+        )
+        for cell in sorted(result.of_kind("trial"), key=lambda cell: cell.facts["trial"])
+    ]
+    comparisons = [Comparison(c.name, c) for c in result.of_kind("cell") if "comparison" in c.facts]
+    return Tuned(
+        title=f"{len(trials)} trials on {facts['cell']}",
+        keys=facts["keys"],
+        attacks=facts["attacks"],
+        trials=trials,
+        comparisons=comparisons,
+        cost=_cost(trials, facts["runs_per_trial"], facts["steps_per_trial"]),
+        log=frozenset(facts["log"]),
+    )
+
+
+def _cost(trials: Sequence[TrialResult], runs: int, steps: int) -> Cost:
+    """Of the trials that have ended."""
+    ended = [trial.cell.facts["cost"] for trial in trials if trial.state != "running"]
+    names = ("computed", "found", "bounded", "pruned", "steps_saved", "seconds")
+    total = {name: sum(cost[name] for cost in ended) for name in names}
+    return Cost(runs=len(ended) * runs, steps=len(ended) * steps, **total)
+
+
+def _metrics(study: Tuned) -> dict[str, float]:
+    metrics = {
+        "tuning/runs_computed": float(study.cost.computed),
+        "tuning/runs_pruned": float(study.cost.pruned),
+        "tuning/seconds": study.cost.seconds,
+    }
+    for comparison in study.comparisons:
+        if comparison.value is not None:
+            metrics[f"worst_case/{comparison.name}"] = comparison.value
+    if study.best is not None and study.best.value is not None:
+        metrics["worst_case/best_trial"] = study.best.value
+    return metrics
+
+
+def _plain(study: Tuned, result: StudyResult) -> dict[str, Any]:
+    def row(trial: TrialResult | None) -> dict[str, Any] | None:
+        if trial is None:
+            return None
+        return {
+            "trial": trial.number,
+            "params": dict(trial.params),
+            "state": trial.state,
+            "worst_case": trial.value,
+            "upper_bound": trial.state == "pruned",
+            "runs_pruned": trial.cell.facts.get("cost", {}).get("pruned", 0),
+            "mlflow_run_id": trial.cell.run_id,
+            "runs": {
+                f"{run.attack}, seed {run.seed}": {
+                    "attack": run.attack,
+                    "seed": run.seed,
+                    "run_id": outcome.run_id,
+                    "status": outcome.status,
+                    "max_accuracy": outcome.max_accuracy,
+                }
+                for run in trial.cell.record.runs
+                if (outcome := trial.cell.outcome(run)) is not None
+            },
+        }
+
+    return {
+        "study": result.record.facts["study"],
+        "mlflow_run_id": result.run_id,
+        "best": row(study.best),
+        "worst": row(study.worst),
+        "comparisons": {comparison.name: comparison.value for comparison in study.comparisons},
+        "trials": [row(trial) for trial in study.trials],
+        "cost": asdict(study.cost),
+    }
+
+
 def shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def table(study: StudyResult) -> "Table":
+def table(study: Tuned) -> "Table":
     """For a terminal: a row per trial and per comparison, the best one standing out."""
     from rich.table import Table
 
@@ -117,18 +234,18 @@ def table(study: StudyResult) -> "Table":
         worst = "" if trial.value is None else trial.percent.removesuffix(" %")
         style = "bold green" if trial is best else "dim" if trial.state != "complete" else None
         last = worst if trial.state in ("complete", "pruned") else trial.state
-        row = [str(trial.number), *settings, *_accuracies(study, trial.runs), last]
+        row = [str(trial.number), *settings, *_accuracies(study, trial.cell), last]
         made.add_row(*row, style=style)
     made.add_section()
     for comparison in study.comparisons:
         blank = [""] * (len(study.keys) - 1)
-        worst = "incomplete" if comparison.value is None else f"{100 * comparison.value:.1f}"
-        row = ["", comparison.name, *blank, *_accuracies(study, comparison.runs), worst]
+        worst = shown_worst_case(comparison.cell)
+        row = ["", comparison.name, *blank, *_accuracies(study, comparison.cell), worst]
         made.add_row(*row[: len(made.columns)], style="bold")
     return made
 
 
-def verdict(study: StudyResult) -> list[str]:
+def verdict(study: Tuned) -> list[str]:
     """The study in a few lines: the best, what stands beside it, and what it cost."""
     lines = []
     best, worst = study.best, study.worst
@@ -136,7 +253,7 @@ def verdict(study: StudyResult) -> list[str]:
         lines.append(f"best: {best.settings} (trial {best.number}), worst case {best.percent}")
     for comparison in study.comparisons:
         if comparison.value is not None:
-            runs = sum(len(by_seed) for by_seed in comparison.runs.values())
+            runs = comparison.cell.worst_case.known
             lines.append(
                 f"{comparison.name}, not tuned: worst case {100 * comparison.value:.1f} % "
                 f"({runs} runs)"
@@ -158,139 +275,32 @@ def verdict(study: StudyResult) -> list[str]:
     return lines
 
 
-def as_csv(study: StudyResult) -> str:
+def csv_of(study: Tuned) -> str:
     """Every number: a line per trial or comparison, attack and seed, and one per worst case."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    rows: list[list[Any]] = []
     keys = study.keys
-    writer.writerow(["trial", "state", *keys, "attack", "seed", "max_accuracy", "bound"])
     for trial in study.trials:
         start = [trial.number, trial.state, *(trial.params.get(key, "") for key in keys)]
-        _write_runs(writer, start, trial.runs)
+        rows += _run_rows(start, trial.cell)
         if trial.value is not None:
             bound = "at most" if trial.state == "pruned" else ""
-            writer.writerow([*start, "worst case", "mean", trial.value, bound])
+            rows.append([*start, "worst case", "mean", trial.value, bound])
     for comparison in study.comparisons:
         start = [comparison.name, "comparison", *("" for _ in keys)]
-        _write_runs(writer, start, comparison.runs)
+        rows += _run_rows(start, comparison.cell)
         if comparison.value is not None:
-            writer.writerow([*start, "worst case", "mean", comparison.value, ""])
-    return text.getvalue()
+            rows.append([*start, "worst case", "mean", comparison.value, ""])
+    return as_csv(["trial", "state", *keys, "attack", "seed", "max_accuracy", "bound"], rows)
 
 
-def history_figure(study: StudyResult, path: Path) -> None:
-    """Each trial's value in the order of the trials, and the best so far."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    drawn = Figure(figsize=(6.4, 4), layout="constrained")
-    axes = drawn.subplots()
-    _points(axes, study, lambda trial: trial.number)
-    best, steps = 0.0, []
-    for trial in study.trials:
-        if trial.state == "complete" and trial.value is not None:
-            best = max(best, trial.value)
-        if best > 0:
-            steps.append((trial.number, best))
-    if steps:
-        x, y = zip(*steps, strict=True)
-        axes.step(x, y, where="post", color="tab:blue", linewidth=1.2, label="best so far")
-    _lines(axes, study)
-    axes.set(xlabel="trial")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _finish(drawn, axes, study, path)
-
-
-def curve_figure(study: StudyResult, path: Path) -> None:
-    """Worst case against each tuned key, with the comparisons as horizontal lines."""
-    from matplotlib.figure import Figure
-
-    keys = study.keys
-    drawn = Figure(figsize=(1.6 + 4.8 * len(keys), 4), layout="constrained")
-    panels = drawn.subplots(1, len(keys), sharey=True, squeeze=False)[0]
-    for key, axes in zip(keys, panels, strict=True):
-        _panel(axes, study, key)
-    _finish(drawn, panels[0], study, path, panels[1:])
-
-
-def _panel(axes: "Axes", study: StudyResult, key: str) -> None:
-    values = [trial.params[key] for trial in study.trials]
-    numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    places = {shown(value): place for place, value in enumerate(dict.fromkeys(values))}
-
-    def place(trial: TrialResult) -> float:
-        return float(trial.params[key]) if numeric else places[shown(trial.params[key])]
-
-    if numeric and len(study.keys) == 1:  # with several keys neighbours differ in the others
-        done = [trial for trial in study.trials if trial.state == "complete"]
-        known = sorted((place(trial), trial.value or 0.0) for trial in done)
-        axes.plot(*zip(*known, strict=True), color="tab:blue", linewidth=1.2, zorder=2)
-    _points(axes, study, place)
-    _lines(axes, study)
-    if key in study.log:
-        axes.set_xscale("log")
-    if not numeric:
-        axes.set_xticks(range(len(places)), list(places))
-    axes.set(xlabel=f"{key} (log scale)" if key in study.log else key)
-
-
-def _accuracies(study: StudyResult, runs: Runs) -> list[str]:
-    found = [summarise(list(runs.get(attack, {}).values())) for attack in study.attacks]
+def _accuracies(study: Tuned, cell: CellResult) -> list[str]:
+    found = [summarise(cell.of_attack(attack).values()) for attack in study.attacks]
     return ["" if summary is None else str(summary) for summary in found]
 
 
-def _write_runs(writer: Any, start: list[Any], runs: Runs) -> None:
-    for attack, by_seed in runs.items():
-        for seed, accuracy in by_seed.items():
-            bound = "at least" if accuracy.lower_bound else ""
-            writer.writerow([*start, attack, seed, accuracy.value, bound])
-
-
-def _points(axes: "Axes", study: StudyResult, place: Callable[[TrialResult], float]) -> None:
-    """A dot for each complete trial, an open triangle for what a pruned one is at most."""
-    for state, marker, colour, label in (
-        ("complete", "o", "tab:blue", "worst case of a trial"),
-        ("pruned", "v", "none", "pruned: at most"),
-    ):
-        found = [t for t in study.trials if t.state == state and t.value is not None]
-        if found:
-            x, y = zip(*((place(t), float(t.value or 0.0)) for t in found), strict=True)
-            axes.scatter(
-                x, y, marker=marker, s=34, c=colour, edgecolors="tab:blue", label=label, zorder=3
-            )
-            if state == "pruned":  # its worst case lies somewhere below
-                axes.vlines(x, 0, y, color="tab:blue", alpha=0.15, linewidth=1.2, zorder=1)
-    best = study.best
-    if best is not None and best.value is not None:
-        label = f"best: {best.settings}"
-        at = [place(best)], [best.value]
-        axes.scatter(*at, marker="*", s=190, c="gold", edgecolors="black", label=label, zorder=4)
-
-
-def _lines(axes: "Axes", study: StudyResult) -> None:
-    for number, comparison in enumerate(study.comparisons):
-        if comparison.value is None:
-            continue
-        short = comparison.name.split("=")[-1]
-        label = f"{comparison.name}: {100 * comparison.value:.1f} %"
-        colour = COLOURS.get(short, f"C{number + 3}")
-        style = "-" if number % 2 else "--"
-        axes.axhline(comparison.value, color=colour, linestyle=style, linewidth=1.4, label=label)
-
-
-def _finish(
-    drawn: Any, axes: "Axes", study: StudyResult, path: Path, others: "Sequence[Axes]" = ()
-) -> None:
-    values = [t.value for t in study.trials if t.value is not None]
-    values += [c.value for c in study.comparisons if c.value is not None]
-    top = max(values, default=1.0)
-    axes.set(ylabel="worst-case maximal test accuracy")
-    axes.set_ylim(0, min(1.05, math.ceil(10 * top + 0.5) / 10))
-    for each in (axes, *others):
-        each.grid(alpha=0.3)
-    drawn.suptitle(study.title, fontsize=9)
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        drawn.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    drawn.savefig(path, dpi=140)
+def _run_rows(start: list[Any], cell: CellResult) -> list[list[Any]]:
+    return [
+        [*start, attack, seed, accuracy.value, "at least" if accuracy.lower_bound else ""]
+        for attack in cell.attacks
+        for seed, accuracy in cell.of_attack(attack).items()
+    ]

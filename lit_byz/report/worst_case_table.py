@@ -1,140 +1,148 @@
 """The table and the figure of a sweep: maximal accuracy by attack, worst case by cell."""
 
-import csv
-import io
-import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from lit_byz.report.rendering import (
+    MARKERS,
+    SIGNS,
+    Reader,
+    Rendered,
+    as_csv,
+    files_in,
+    of_worst_case,
+    plain_worst_case,
+    problems,
+    shown_worst_case,
+    summarise,
+)
+from lit_byz.tracking.records import CellResult, StudyResult
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """A maximal accuracy; a lower bound of one where the run was stopped early."""
-
-    value: float
-    lower_bound: bool = False
-
-
-# Cell to attack to seed.
-Results = Mapping[str, Mapping[str, Mapping[int, Accuracy]]]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Mean ± standard deviation over seeds, as it is shown."""
-
-    mean: float
-    std: float
-    seeds: int
-    lower_bound: bool = False
-
-    def __str__(self) -> str:
-        spread = f" ± {100 * self.std:.1f}" if self.seeds > 1 else ""
-        return f"{'≥ ' if self.lower_bound else ''}{100 * self.mean:.1f}{spread}"
+def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
+    """A sweep's table, figure and numbers."""
+    cells = result.of_kind("cell")
+    title = f"{len(result.runs)} runs on {result.record.facts['dataset']}"
+    picture, numbers = files_in(folder, "worst_case")
+    figure(cells, title, picture)
+    numbers.write_text(csv_of(cells))
+    text = folder / "worst_case.txt"
+    with text.open("w") as file:
+        Console(file=file, width=200).print(table(cells, ""))
+    metrics = {
+        f"worst_case/{cell.name or place}": cell.worst_case.mean
+        for place, cell in enumerate(cells)
+        if cell.worst_case.exact
+    }
+    content = {"cells": [_plain(cell) for cell in cells], **problems(result)}
+    return Rendered([table(cells, title)], [picture, numbers, text], content, metrics)
 
 
-def summarise(accuracies: Sequence[Accuracy]) -> Summary | None:
-    """The mean over seeds; a lower bound if any of them is one."""
-    if not accuracies:
-        return None
-    values = [accuracy.value for accuracy in accuracies]
-    spread = statistics.stdev(values) if len(values) > 1 else 0.0
-    bound = any(accuracy.lower_bound for accuracy in accuracies)
-    return Summary(statistics.fmean(values), spread, len(values), bound)
+def attacks_of(cells: Sequence[CellResult]) -> list[str]:
+    return list(dict.fromkeys(attack for cell in cells for attack in cell.attacks))
 
 
-def worst_cases(by_attack: Mapping[str, Mapping[int, Accuracy]]) -> Summary | None:
-    """Per seed the smallest over the attacks, then the mean: only over seeds with every attack."""
-    seeds = set.intersection(*(set(found) for found in by_attack.values())) if by_attack else set()
-    smallest = [
-        min((found[seed] for found in by_attack.values()), key=lambda accuracy: accuracy.value)
-        for seed in sorted(seeds)
-    ]
-    return summarise(smallest)
-
-
-def attacks_of(results: Results) -> list[str]:
-    return list(dict.fromkeys(attack for by_attack in results.values() for attack in by_attack))
-
-
-def table(results: Results, title: str) -> "Table":
+def table(cells: Sequence[CellResult], title: str) -> "Table":
     """For a terminal: a row per cell, the weakest attack and the worst case standing out."""
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left", caption="maximal test accuracy in %")
+    made = Table(title=title, title_justify="left", caption=_caption(cells))
     made.add_column("cell")
-    attacks = attacks_of(results)
+    attacks = attacks_of(cells)
     for attack in attacks:
         made.add_column(attack, justify="right")
     made.add_column("worst case", justify="right")
-    best = max((s.mean for r in results.values() if (s := worst_cases(r))), default=None)
-    for cell, by_attack in results.items():
-        found = {a: summarise(list(by_attack.get(a, {}).values())) for a in attacks}
+    best = max((c.worst_case.mean for c in cells if c.worst_case.exact), default=None)
+    for cell in cells:
+        found = {attack: summarise(cell.of_attack(attack).values()) for attack in attacks}
         low = min((s.mean for s in found.values() if s is not None), default=None)
         row = []
-        for summary in found.values():
-            text = "" if summary is None else str(summary)
+        for attack, summary in found.items():
+            failed = any(run.attack == attack for run in cell.failed)
+            text = ("failed" if failed else "") if summary is None else str(summary)
             row.append(f"[red]{text}[/red]" if summary and summary.mean == low else text)
-        worst = worst_cases(by_attack)
-        if worst is None:
-            row.append("incomplete")
-        else:
-            style = "bold green" if worst.mean == best else "bold"
-            row.append(f"[{style}]{worst}[/{style}]")
-        made.add_row(cell or "one cell", *row)
+        worst = cell.worst_case
+        style = "bold green" if worst.exact and worst.mean == best else "bold"
+        made.add_row(cell.name or "one cell", *row, f"[{style}]{shown_worst_case(cell)}[/{style}]")
     return made
 
 
-def as_csv(results: Results) -> str:
-    """Every number: one line per cell, attack and seed, and one per cell's worst case."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["cell", "attack", "seed", "max_accuracy", "lower_bound"])
-    for cell, by_attack in results.items():
-        for attack, by_seed in by_attack.items():
-            for seed, accuracy in by_seed.items():
-                writer.writerow([cell, attack, seed, accuracy.value, accuracy.lower_bound])
-        worst = worst_cases(by_attack)
-        if worst is not None:
-            writer.writerow([cell, "worst case", "mean", worst.mean, worst.lower_bound])
-            writer.writerow([cell, "worst case", "std", worst.std, worst.lower_bound])
-    return text.getvalue()
+def _caption(cells: Sequence[CellResult]) -> str:
+    kinds = {cell.worst_case.kind for cell in cells} - {"exact", "unknown"}
+    legend = [f"{SIGNS[kind].strip()}: {kind}" for kind in sorted(kinds)]
+    return "; ".join(["maximal test accuracy in %", *legend])
 
 
-def figure(results: Results, title: str, path: Path) -> None:
+def csv_of(cells: Sequence[CellResult]) -> str:
+    """Every number: one line per cell, attack and seed, and two per cell's worst case."""
+    rows: list[list[Any]] = []
+    for cell in cells:
+        for run in cell.record.runs:
+            outcome = cell.outcome(run)
+            accuracy = None if outcome is None else outcome.accuracy
+            status = "missing" if outcome is None else outcome.status
+            start = [cell.name, run.attack, run.seed]
+            if accuracy is None:
+                rows.append([*start, "", "", status])
+            else:
+                rows.append([*start, accuracy.value, accuracy.lower_bound, status])
+        worst = cell.worst_case
+        for what, value in (("mean", worst.mean), ("std", worst.std)):
+            shown = "" if worst.kind == "unknown" else value
+            rows.append([cell.name, "worst case", what, shown, not worst.exact, worst.kind])
+    return as_csv(["cell", "attack", "seed", "max_accuracy", "lower_bound", "status"], rows)
+
+
+def figure(cells: Sequence[CellResult], title: str, path: Path) -> None:
     """A bar per cell for its worst case, and a mark for each attack above it."""
     from matplotlib.figure import Figure
 
-    cells = [cell for cell in results if worst_cases(results[cell]) is not None]
-    attacks = attacks_of(results)
-    drawn = Figure(figsize=(7, 1.2 + 0.55 * max(len(cells), 1)), layout="constrained")
+    drawn_cells = [cell for cell in cells if of_worst_case(cell.worst_case) is not None]
+    attacks = attacks_of(cells)
+    drawn = Figure(figsize=(7, 1.2 + 0.55 * max(len(drawn_cells), 1)), layout="constrained")
     axes = drawn.subplots()
-    for row, cell in enumerate(cells):
-        worst = worst_cases(results[cell])
-        assert worst is not None
+    for row, cell in enumerate(drawn_cells):
+        worst = cell.worst_case
         error = worst.std if worst.seeds > 1 else None
-        axes.barh(row, worst.mean, height=0.55, color="tab:blue", alpha=0.45, xerr=error)
-        axes.annotate(f"{100 * worst.mean:.1f} %", (0.01, row), va="center", fontsize=8)
+        hatch = None if worst.exact else "//"
+        axes.barh(
+            row, worst.mean, height=0.55, color="tab:blue", alpha=0.45, xerr=error, hatch=hatch
+        )
+        text = shown_worst_case(cell).replace(" (", " % (", 1)
+        text = text if " %" in text else f"{text} %"
+        axes.annotate(text, (0.01, row), va="center", fontsize=8)
     for place, attack in enumerate(attacks):
         points = [
             (summary.mean, row)
-            for row, cell in enumerate(cells)
-            if (summary := summarise(list(results[cell].get(attack, {}).values()))) is not None
+            for row, cell in enumerate(drawn_cells)
+            if (summary := summarise(cell.of_attack(attack).values())) is not None
         ]
         if points:
             x, y = zip(*points, strict=True)
-            axes.scatter(x, y, marker="osDv^P*X<>"[place % 10], s=28, label=attack, zorder=3)
-    axes.set_yticks(range(len(cells)), [cell or "one cell" for cell in cells], fontsize=8)
-    axes.set(xlabel="maximal test accuracy (bar: worst case)", xlim=(0, 1))
+            marker = MARKERS[place % len(MARKERS)]
+            axes.scatter(x, y, marker=marker, s=28, label=attack, zorder=3)
+    names = [cell.name or "one cell" for cell in drawn_cells]
+    axes.set_yticks(range(len(drawn_cells)), names, fontsize=8)
+    axes.set(xlabel="maximal test accuracy (bar: worst case; hatched: a bound)", xlim=(0, 1))
     axes.invert_yaxis()
     axes.set_title(title, fontsize=9)
     axes.grid(axis="x", alpha=0.3)
-    if cells:
+    if drawn_cells:
         drawn.legend(loc="outside lower center", ncols=min(len(attacks), 6), fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn.savefig(path, dpi=140)
+
+
+def _plain(cell: CellResult) -> dict[str, Any]:
+    by_attack: dict[str, dict[str, Any]] = {attack: {} for attack in cell.attacks}
+    for attack in cell.attacks:
+        for seed, accuracy in cell.of_attack(attack).items():
+            by_attack[attack][str(seed)] = vars(accuracy)
+    worst = plain_worst_case(cell.worst_case)
+    return {"cell": cell.name, "worst_case": worst, "max_accuracy": by_attack}

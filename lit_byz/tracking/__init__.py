@@ -1,4 +1,4 @@
-"""Everything that knows MLflow: where the store is, writing to it, asking it."""
+"""Everything that knows MLflow: the store, claims, runs, and the ledger of studies."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -5,6 +5,7 @@ import os
 import re
 import socket
 import sqlite3
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -25,6 +26,9 @@ FOLDER = Path("mlruns")
 SQLITE = "sqlite:///"
 # Tags by which runs are found.
 IDENTITY = "lit_byz.identity"
+SETTINGS = "lit_byz.settings"
+CODE = "lit_byz.code"
+ENVIRONMENT = "lit_byz.environment"
 KIND = "lit_byz.kind"
 PARENT = "mlflow.parentRunId"
 # Where databases listen unless an address says otherwise.
@@ -95,15 +99,49 @@ class Store:
             )
         return str(found.experiment_id)
 
+    def search(self, experiment_id: str, query: str) -> "list[Run]":
+        """All runs that a query asks for, newest first."""
+        found: list[Run] = []
+        token = None
+        while True:
+            page = self.client.search_runs(
+                [experiment_id], query, max_results=1000, page_token=token
+            )
+            found += page
+            token = page.token
+            if not token:
+                return found
+
     def find(self, experiment_id: str, identity: str) -> "list[Run]":
         """The runs of one identity, newest first."""
-        query = f"tags.`{IDENTITY}` = '{identity}'"
-        return list(self.client.search_runs([experiment_id], query))
+        return self.search(experiment_id, f"tags.`{IDENTITY}` = '{identity}'")
 
     def children(self, experiment_id: str, parent: str) -> "list[Run]":
         """The runs directly below a run."""
-        query = f"tags.`{PARENT}` = '{parent}'"
-        return list(self.client.search_runs([experiment_id], query, max_results=50_000))
+        return self.search(experiment_id, f"tags.`{PARENT}` = '{parent}'")
+
+    def run(self, run_id: str) -> "Run | None":
+        """The run with this id, if there is one."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return self.client.get_run(run_id)
+        except MlflowException:
+            return None
+
+    def write_metrics(self, run_id: str, metrics: Mapping[str, float]) -> None:
+        """Write single values in one go."""
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        if metrics:
+            self.client.log_batch(run_id, [Metric(k, v, now, 0) for k, v in metrics.items()])
+
+    def write_tags(self, run_id: str, tags: Mapping[str, str]) -> None:
+        """Write tags in one go."""
+        from mlflow.entities import RunTag
+
+        self.client.log_batch(run_id, tags=[RunTag(k, v) for k, v in tags.items()])
 
     def write_params(self, run_id: str, settings: Mapping[str, Any]) -> None:
         """Write settings to a run, flat; those that are there already stay as they are."""
@@ -121,12 +159,28 @@ class Store:
 
 
 def open_store(uri: str | None = None) -> Store:
-    """The store at ``uri`` (default: :func:`default_uri`), made if it is a new SQLite file."""
+    """The store at ``uri`` (default: :func:`default_uri`), made if it is a new SQLite file.
+
+    A process opens each store once; a file that has gone since is made again.
+    """
+    chosen = uri or default_uri()
+    path = _sqlite_file(chosen)
+    place = chosen if path is None else str(path.absolute())
+    known = _OPEN.get((os.getpid(), place, str(Path.cwd())))
+    if known is None or (path is not None and not path.exists()):
+        known = _OPEN[os.getpid(), place, str(Path.cwd())] = _opened(chosen)
+    return known
+
+
+# By process, place and working directory: a forked process has to open its own.
+_OPEN: dict[tuple[int, str, str], Store] = {}
+
+
+def _opened(chosen: str) -> Store:
     from mlflow.exceptions import MlflowException
     from mlflow.tracking import MlflowClient
     from sqlalchemy.exc import SQLAlchemyError
 
-    chosen = uri or default_uri()
     _quiet()
     try:
         if _is_server(chosen):

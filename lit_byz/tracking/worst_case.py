@@ -1,63 +1,88 @@
-"""Worst-case maximal accuracy: per seed the smallest over the attacks, then mean ± std."""
+"""Worst-case maximal accuracy: per seed the smallest over the attacks, then mean ± std.
+
+This is the one definition that tables, MLflow, tuning, bisection and reports use. Where runs are
+missing, have failed or were stopped early, what is known of the minimum is an interval: a minimum
+over the attacks that happened to work would flatter the defence.
+
+>>> both = {1: {"sf": Accuracy(0.9), "foe": Accuracy(0.5)}, 2: {"sf": Accuracy(0.8), "foe": None}}
+>>> found = worst_case(both)
+>>> found.kind, found.at_least, round(found.at_most, 3)
+('at most', 0.25, 0.65)
+"""
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lit_byz.tracking.store import Store
+
+@dataclass(frozen=True)
+class Accuracy:
+    """A maximal accuracy; a lower bound of one where the run was stopped early."""
+
+    value: float
+    lower_bound: bool = False
+
+
+# Seed to attack to what is known of that run; None where nothing is.
+Known = Mapping[int, Mapping[str, Accuracy | None]]
 
 
 @dataclass(frozen=True)
 class WorstCase:
-    """The worst case of a cell: everything but attack and seed is fixed."""
+    """What is known of a cell's worst case: an interval for each seed."""
 
-    per_seed: dict[int, float]
+    bounds: dict[int, tuple[float, float]]
+    missing: int = 0
+    """Runs without a result, failed ones included."""
+    known: int = 0
+    """Runs with one."""
+
+    @property
+    def kind(self) -> str:
+        """exact, at least, at most, or unknown where no run has a result."""
+        if not self.known:
+            return "unknown"
+        if all(low == high for low, high in self.bounds.values()):
+            return "exact"
+        return "at most" if self.missing else "at least"
+
+    @property
+    def at_least(self) -> float:
+        return statistics.fmean(low for low, _ in self.bounds.values())
+
+    @property
+    def at_most(self) -> float:
+        return statistics.fmean(high for _, high in self.bounds.values())
+
+    @property
+    def exact(self) -> bool:
+        return self.kind == "exact"
 
     @property
     def mean(self) -> float:
-        return statistics.fmean(self.per_seed.values())
+        """Mean over the seeds: the value itself, or the bound that ``kind`` says."""
+        return self.at_least if self.kind == "at least" else self.at_most
 
     @property
     def std(self) -> float:
-        """The sample's standard deviation; 0 for one seed."""
-        values = list(self.per_seed.values())
+        """The sample's standard deviation over the seeds; 0 for one."""
+        highs = self.kind != "at least"
+        values = [high if highs else low for low, high in self.bounds.values()]
         return statistics.stdev(values) if len(values) > 1 else 0.0
 
-
-def worst_case(results: Iterable[tuple[int, str, float]]) -> WorstCase:
-    """From (seed, attack, maximal accuracy) of finished runs.
-
-    >>> worst_case([(1, "sf", 0.9), (1, "foe", 0.5), (2, "sf", 0.8), (2, "foe", 0.7)]).per_seed
-    {1: 0.5, 2: 0.7}
-    """
-    smallest: dict[int, float] = {}
-    for seed, _, accuracy in results:
-        smallest[seed] = min(accuracy, smallest.get(seed, accuracy))
-    if not smallest:
-        raise ValueError("worst_case: results must not be empty")
-    return WorstCase(dict(sorted(smallest.items())))
+    @property
+    def seeds(self) -> int:
+        return len(self.bounds)
 
 
-def cell_results(
-    store: Store, cell_run_id: str, without: str | None = None
-) -> list[tuple[int, str, float]]:
-    """(seed, attack, maximal accuracy) of the finished runs below a cell."""
-    cell = store.client.get_run(cell_run_id)
-    runs = store.children(cell.info.experiment_id, cell_run_id)
-    return [
-        (int(run.data.params["seed"]), run.data.params["attack.name"], best)
-        for run in runs
-        if run.info.run_id != without
-        and run.info.status == "FINISHED"
-        and (best := run.data.metrics.get("test/max_accuracy")) is not None
-    ]
-
-
-def write_worst_case(store: Store, run_id: str, results: list[tuple[int, str, float]]) -> None:
-    """Record the worst case over ``results`` as metrics of a cell."""
-    found = worst_case(results)
-    for seed, accuracy in found.per_seed.items():
-        store.client.log_metric(run_id, f"worst_case/seed_{seed}", accuracy)
-    store.client.log_metric(run_id, "worst_case/max_accuracy", found.mean)
-    store.client.log_metric(run_id, "worst_case/max_accuracy_std", found.std)
-    store.client.log_metric(run_id, "worst_case/runs", len(results))
+def worst_case(known: Known) -> WorstCase:
+    """The worst case of a cell, from what is known of all the runs that it should have."""
+    bounds = {}
+    for seed, runs in known.items():
+        found = [accuracy for accuracy in runs.values() if accuracy is not None]
+        high = min((a.value for a in found if not a.lower_bound), default=1.0)
+        low = min(a.value for a in found) if len(found) == len(runs) and found else 0.0
+        bounds[seed] = (low, high)
+    every = [accuracy for runs in known.values() for accuracy in runs.values()]
+    missing = sum(accuracy is None for accuracy in every)
+    return WorstCase(dict(sorted(bounds.items())), missing, len(every) - missing)

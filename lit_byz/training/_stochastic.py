@@ -1,7 +1,7 @@
 """Layers that a worker runs in its own way: dropout and batch norm.
 
 Dropout: each worker has its own masks, drawn from (seed, step) before the gradients are computed,
-so that every way of computing them gives the same. Batch norm: each worker normalises with the
+so that every method of computing them gives the same. Batch norm: each worker normalises with the
 statistics of its own batch; the server's running statistics follow the mean of the honest workers'.
 """
 

@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from lit_byz.data import WorkerBatches
-from lit_byz.errors import BadRequest
-from lit_byz.training.gradients import WAYS, Also, Task, choose, supports_joined
+from lit_byz.models import MODELS
+from lit_byz.training._task import FlippedLabels, Task
+from lit_byz.training.gradient_methods import check_method, default_method
+from lit_byz.training.gradients import METHODS
 
 # The momentum of a coordinate whose gradient stays 0 (a dead unit's) fades by β a step, down to
 # numbers so small that many processors take a hundred times as long for each. In every so many
@@ -41,22 +43,18 @@ class HonestWorkers:
         """Whether a step is one gradient on one batch for each worker."""
         return not self.full_batch and self.local_steps == 1
 
-    def choose(self, wanted: str) -> str:
-        """The way of computing gradients: as wanted, or measured."""
-        if not self.simple:
-            return "loop"
-        if wanted == "joined" and not supports_joined(self.task):
-            raise BadRequest(
-                "train.gradients = joined: takes models of Linear and Conv2d layers without batch "
-                "norm; use auto, loop or vmap"
-            )
-        if wanted != "auto":
-            return wanted
-        x, y = self._round(0)
-        return choose(self.task, x, y, self._buffers(0, *y.shape))
+    def choose_method(self, wanted: str) -> str:
+        """The method of computing gradients: as wanted, or the model's default."""
+        model = self.task.model
+        example, _ = self.batches.images.train_batch(torch.zeros(1, dtype=torch.long))
+        if wanted == "auto" or not self.simple:
+            name, device = MODELS.name_of(type(model)), example.device.type
+            return default_method(name, model, example, device=device, simple=self.simple)
+        check_method(wanted, model, example)
+        return wanted
 
     def update(
-        self, rows: Tensor, step: int, way: str, flip: int | None = None
+        self, rows: Tensor, step: int, method: str, flip: int | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """m_i ← β m_i + (1 − β) g_i in the rows (h, d); returns the losses (h,).
 
@@ -67,23 +65,25 @@ class HonestWorkers:
         if step % FADING == 0:
             torch.hardshrink(rows, FADED, out=rows)
         share = 1 - self.momentum
-        flipped = None
+        vector = None
         if flip is not None:
-            flipped = self.task.flat.parameters[0].new_zeros(self.task.flat.size)
+            vector = self.task.flat.parameters[0].new_zeros(self.task.flat.size)
         if self.simple:
             x, y = self._round(step)
             buffers = self._buffers(step, *y.shape)
-            also = None if flip is None or flipped is None else Also(flip - 1 - y, flipped)
-            losses = WAYS[way](self.task, rows, share, x, y, buffers, also)
+            flipped = None
+            if flip is not None and vector is not None:
+                flipped = FlippedLabels(flip - 1 - y, vector)
+            losses = METHODS[method](self.task, rows, share, x, y, buffers, flipped)
             self.task.layers.follow(buffers)
         else:
-            if flip is not None and flipped is not None:
-                self._add_flipped(flipped, step, flip)
+            if flip is not None and vector is not None:
+                self._add_flipped(vector, step, flip)
             update = self._update_locally if self.local_steps > 1 else self._update_fully
             losses = update(rows, step, share)
         if self.decay > 0 and self.local_steps == 1:
             rows.add_(self.task.flat.gather(), alpha=share * self.decay)
-        return losses, flipped
+        return losses, vector
 
     def _add_flipped(self, vector: Tensor, step: int, classes: int) -> None:
         """Add the workers' mean gradient on flipped labels to ``vector`` (d,)."""

@@ -43,6 +43,7 @@ class ThresholdLogger(_StepLogger):
             "server/non_finite": seen.non_finite,
             "honest/mean_norm": seen.mean_norm,
             "honest/max_norm": seen.max_norm,
+            "honest/average_norm": seen.average_norm,
             "train/loss": seen.loss,
         }
 

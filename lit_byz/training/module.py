@@ -27,8 +27,8 @@ from lit_byz.robust import Basis, Geometry, RobustAggregator
 from lit_byz.robust._base import NothingFinite, on_finite_rows
 from lit_byz.training._flat import FlatParameters
 from lit_byz.training._stochastic import WorkerLayers, replace_dropout
+from lit_byz.training._task import Task
 from lit_byz.training._workers import HonestWorkers
-from lit_byz.training.gradients import Task
 
 _ITERATE_STREAM = 4
 LOSSES = {"nll": nn.functional.nll_loss, "cross_entropy": nn.functional.cross_entropy}
@@ -72,6 +72,7 @@ class Observation:
     clipped_byzantine: int
     mean_norm: float
     max_norm: float
+    average_norm: float
     output_norm: float
     damage: float
     factor: float | None
@@ -113,7 +114,7 @@ class RobustDSGD(lightning.LightningModule):
         self.flat = FlatParameters(model)
         self.register_buffer("momentums", torch.zeros(batches.workers + 1, self.flat.size))
         self.attack_state: State = {}
-        self.way: str | None = None
+        self.gradient_method: str | None = None
         self.observed: Observation | None = None
         self.sent: Move | None = None
         self.diverged_at: int | None = None
@@ -171,12 +172,12 @@ class RobustDSGD(lightning.LightningModule):
         assert workers is not None
         self.model.train()
         torch.manual_seed(self.seed * 1_000_003 + step)  # for layers that draw on their own
-        if self.way is None:
-            self.way = workers.choose(self.settings.gradients)
+        if self.gradient_method is None:
+            self.gradient_method = workers.choose_method(self.settings.gradients)
         if step == self.iterate_step and self.settings.output == "random_iterate":
             self.iterate = self.flat.gather()
         flip = self.classes if self.attack.needs_flipped and self.f > 0 else None
-        losses, flipped = workers.update(self.honest, step, self.way, flip)
+        losses, flipped = workers.update(self.honest, step, self.gradient_method, flip)
         try:
             output = self._serve(step, float(losses.mean()), flipped)
         except NothingFinite:
@@ -213,6 +214,7 @@ class RobustDSGD(lightning.LightningModule):
                 clipped_byzantine=int(clipped[h:].sum()),
                 mean_norm=float(geometry.combination_norms(centre)),
                 max_norm=float(geometry.norms[:h].max()),
+                average_norm=float(geometry.norms[:h].mean()),
                 output_norm=float(output.norm()),
                 damage=damage,
                 factor=None if sent is None else sent.factor,
@@ -256,12 +258,12 @@ class RobustDSGD(lightning.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["robust_dsgd"] = {
             "attack_state": dict(self.attack_state),
-            "way": self.way,
+            "gradient_method": self.gradient_method,
             "iterate": self.iterate,
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         kept = checkpoint["robust_dsgd"]
         self.attack_state = dict(kept["attack_state"])
-        self.way = kept["way"]
+        self.gradient_method = kept["gradient_method"]
         self.iterate = kept["iterate"]

@@ -7,6 +7,7 @@ from itertools import product
 import torch
 
 from lit_byz.attacks import ALIE, FOE, Scene, SearchedAttack
+from lit_byz.attacks._search import LEVEL
 from lit_byz.robust import (
     ARC,
     CAF,
@@ -34,6 +35,8 @@ CLIPS = ("none", "arc", "static")
 MIXES = ("none", "nnm")
 ATTACKS = {"foe": FOE, "alie": ALIE}
 SEARCHES = ("grid", "line")
+# Weaker by design: what they reach is shown, not judged.
+WEAKER = ("coarse", "published")
 POINTS = 400
 ENOUGH = 0.98
 
@@ -83,7 +86,18 @@ class Result:
     dense_factor: float
 
     def passes(self) -> bool:
-        return min(self.share.values()) >= ENOUGH and not any(self.at_edge.values())
+        """Whether the searches that should find nearly everything do."""
+        enough = all(self.share[search] >= ENOUGH for search in SEARCHES)
+        return enough and not any(self.at_edge[search] for search in SEARCHES)
+
+    def outdone(self) -> bool:
+        """Whether a weaker search does more damage than the grid, on the side where both look.
+
+        The grid takes the smallest factor whose damage is level with the best. Coarse ALIE looks
+        at negative factors too, which the grid does not unless it is told to.
+        """
+        best = (1 + LEVEL) * self.share["grid"]
+        return any(self.share[search] > best and self.factor[search] >= 0 for search in WEAKER)
 
 
 def cases(
@@ -119,7 +133,8 @@ def audit(case: Case, honest: torch.Tensor, searches: tuple[str, ...] = SEARCHES
         assert move.factor is not None
         share[search] = move.damage / float(damages[best])
         at_edge[search], factor[search] = move.at_edge, move.factor
-    return Result(share, at_edge, factor, float(dense_factors(0, attack().high, POINTS)[best]))
+    dense = dense_factors(0, attack().effort["high"], POINTS)
+    return Result(share, at_edge, factor, float(dense[best]))
 
 
 def dense_damages(scene: Scene, attack: SearchedAttack, points: int = POINTS) -> torch.Tensor:
@@ -127,7 +142,8 @@ def dense_damages(scene: Scene, attack: SearchedAttack, points: int = POINTS) ->
     basis, start, direction = attack.line(scene)
     centre = torch.zeros(basis.size, dtype=torch.float64)
     centre[: scene.h] = 1 / scene.h
-    factors = torch.from_numpy(dense_factors(attack.low, attack.high, points))
+    effort = attack.effort
+    factors = torch.from_numpy(dense_factors(effort["low"], effort["high"], points))
     sent = start + factors.unsqueeze(1) * direction
     parts = [scene.server.damages(scene.facing(basis, some), centre) for some in sent.split(64)]
     return torch.cat(parts)

@@ -5,6 +5,8 @@ clip and mix on made-up vectors of one size; the tests marked ``slow`` cover mor
 marked ``data`` every size, and momentums of a network on MNIST as well.
 """
 
+import statistics
+
 import pytest
 import torch
 
@@ -19,6 +21,7 @@ from tests.attacks._audit import (
     RULES,
     SEARCHES,
     SIZES,
+    WEAKER,
     Case,
     audit,
     cases,
@@ -47,11 +50,17 @@ def vectors(kind: str, h: int) -> torch.Tensor:
 
 
 def assert_searched_well(chosen: list[Case], kind: str) -> None:
-    short = []
+    """``pytest -rP`` shows what the weaker searches reach."""
+    short, shares = [], []
     for case in chosen:
-        result = audit(case, vectors(kind, case.n - case.f))
-        if not result.passes():
+        result = audit(case, vectors(kind, case.n - case.f), (*SEARCHES, *WEAKER))
+        shares.append(result.share)
+        if not result.passes() or result.outdone():
             short.append(f"{case}: {result}")
+    for search in WEAKER:
+        found = [share[search] for share in shares]
+        middle = statistics.median(found)
+        print(f"{search}: {min(found):.2f} to {max(found):.2f} (median {middle:.2f}) of dense")
     assert not short, "\n".join(short)
 
 
@@ -135,12 +144,39 @@ def test_no_defence_has_no_best_factor(
     """The average moves as far as one likes: the best factor is the largest, and that is said."""
     server = RobustAggregator(Average(), mix=mix)
     x = honest_vectors("random", 10, 50)
-    for high in (100.0, attack().high):
+    for high in (100.0, attack().effort["high"]):
         move, _ = attack(search=search, high=high).move(x, 1, server)
         assert move.factor == high
         assert move.at_edge
     clipped = RobustAggregator(Average(), clip=ARC(1), mix=mix)
     assert not attack(search=search).move(x, 1, clipped)[0].at_edge
+
+
+@each("attack", [FOE, ALIE])
+def test_no_defence_and_a_weaker_search(attack: type[SearchedAttack]) -> None:
+    """The largest factor that was looked at is the best, and that is said too."""
+    server = RobustAggregator(Average())
+    x = honest_vectors("random", 10, 50)
+    coarse, _ = attack(search="coarse").move(x, 1, server)
+    assert coarse.factor is not None
+    assert abs(coarse.factor) == attack(search="coarse").effort["high"]
+    assert coarse.at_edge
+    published, _ = attack(search="published").move(x, 1, server)
+    assert published.factor == attack(search="published").effort["start"] + 10 * (2**19 - 1)
+    assert published.at_edge
+
+
+def test_coarse_alie_looks_where_the_grid_does_not() -> None:
+    """Below the mean there can be more to gain than above: a tenth, on these vectors."""
+    case = Case(11, 5, "cwtm", "static", "none", "alie")
+    result = audit(case, vectors("heterogeneous", 6), ("grid", "coarse"))
+    assert result.factor["coarse"] == -5
+    assert result.share["coarse"] > 1.09 * result.share["grid"]
+    x = vectors("heterogeneous", 6)
+    scene = Scene(Basis(x), 5, case.server(x))
+    both = ALIE(low=-1e5).act(scene, {})
+    assert both.damage is not None
+    assert both.damage > 1.09 * float(dense_damages(scene, ALIE()).max())
 
 
 @each("attack", ATTACKS)
@@ -168,7 +204,7 @@ def test_sampled_columns_speak_for_all(rule: str, kind: str, attack: str, either
         )
 
 
-@each("search", SEARCHES)
+@each("search", [*SEARCHES, *WEAKER])
 def test_what_is_reported_is_what_happens(search: str) -> None:
     """Through a sample or not, the damage of a move is that of the vectors it sends."""
     for d in (100, 20_000):

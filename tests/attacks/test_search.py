@@ -5,7 +5,15 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from lit_byz.attacks._search import Care, Found, grid_search, line_search, spaced
+from lit_byz.attacks._search import (
+    Care,
+    Found,
+    coarse_search,
+    grid_search,
+    line_search,
+    published_search,
+    spaced,
+)
 from tests._each import each
 
 Function = Callable[[torch.Tensor], torch.Tensor]
@@ -124,6 +132,93 @@ def test_few_exact_looks(search: Callable) -> None:
     assert looks[-1][1] <= 5
     assert looks[0] == (Care.LOCATE, POINTS)
     assert sum(count for care, count in looks if care is Care.MEASURE) <= 250
+
+
+def looked_at(function: Callable[[float], float]) -> tuple[Callable, list[float]]:
+    """A damage that keeps which factors were looked at, all of them exactly."""
+    seen: list[float] = []
+
+    def damage(t: torch.Tensor, care: Care) -> torch.Tensor:
+        assert care is Care.SETTLE
+        seen.extend(t.tolist())
+        return torch.tensor([function(factor) for factor in t.tolist()], dtype=torch.float64)
+
+    return damage, seen
+
+
+def test_published_steps_by_hand() -> None:
+    """Grows up to 40: 10 and 30 are taken, 70 is not, and every step from there on is 0.8 of the
+    one before it. 30 + 32 and 30 + 25.6 … are too far, until 30 + 8.39 is not."""
+    damage, seen = looked_at(lambda t: t if t <= 40 else 0.0)
+    found = published_search(damage, 20, 0.0)
+    assert len(seen) == 20
+    assert seen[:4] == [0, 10, 30, 70]
+    steps = [40 * 0.8**k for k in range(1, 17)]
+    taken = 30 + steps[6]
+    assert seen[4:11] == pytest.approx([30 + step for step in steps[:7]])
+    assert seen[11] == pytest.approx(taken + steps[7])
+    assert found.damage == found.factor == max(t for t in seen if t <= 40)
+    assert not found.at_edge
+
+
+def test_published_starts_anywhere() -> None:
+    damage, seen = looked_at(lambda t: t if t <= 41 else 0.0)
+    found = published_search(damage, 20, 1.0)
+    from_0, seen_from_0 = looked_at(lambda t: t if t <= 40 else 0.0)
+    assert found.factor == 1 + published_search(from_0, 20, 0.0).factor
+    assert seen == [1 + t for t in seen_from_0]
+
+
+def test_published_takes_only_what_is_strictly_better() -> None:
+    damage, seen = looked_at(lambda t: 3.0)
+    assert published_search(damage, 5, 0.0) == Found(0.0, 3.0, at_edge=False)
+    assert seen == pytest.approx([0, 10, 8, 6.4, 5.12])
+
+
+def test_published_runs_away() -> None:
+    damage, seen = looked_at(lambda t: t)
+    assert published_search(damage, 20, 0.0) == Found(5242870.0, 5242870.0, at_edge=True)
+    assert seen[:4] == [0, 10, 30, 70]
+
+
+def test_published_misses_a_tooth_near_its_start() -> None:
+    damage, _ = looked_at(lambda t: t if t <= 0.1 else 0.05)
+    assert published_search(damage, 20, 0.0).damage == 0.05
+
+
+@each(
+    "function, best, at_edge",
+    [
+        (lambda t: -abs(t - 3.1), 3.0, False),
+        (lambda t: t, 10.0, True),
+        (lambda t: -t, 0.5, True),
+        (lambda t: 1.0 if t in (2.0, 4.0) else 0.0, 2.0, False),
+        (lambda t: 0.0, 0.5, True),
+    ],
+)
+def test_coarse(function: Callable[[float], float], best: float, at_edge: bool) -> None:
+    damage, seen = looked_at(function)
+    assert coarse_search(damage, 0.5, 10.0, 20) == Found(best, function(best), at_edge)
+    assert seen == [k / 2 for k in range(1, 21)]
+
+
+@each(
+    "function, best, at_edge",
+    [
+        (lambda t: -abs(t + 3.1), -3.0, False),
+        (abs, -5.0, True),
+        (lambda t: t, 5.0, True),
+        (lambda t: 1.0 if abs(t) == 2 else 0.0, -2.0, False),
+        (lambda t: 1.0 if t == -0.5 else 0.0, -0.5, True),
+    ],
+)
+def test_coarse_on_both_sides(
+    function: Callable[[float], float], best: float, at_edge: bool
+) -> None:
+    damage, seen = looked_at(function)
+    found = coarse_search(damage, 0.5, 5.0, 20, mirrored=True)
+    assert found == Found(best, function(best), at_edge)
+    assert seen == [k / 2 for k in range(-10, 11) if k]
 
 
 @each("low, high", [(0.0, 1e5), (-4.0, 4.0), (-1e3, 10.0), (2.0, 3.0)])

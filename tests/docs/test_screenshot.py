@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lit_byz.experiment.cli import guarded
-from tests.experiment._sweeps import GRID, ROOT, results, sweep
+from lit_byz.cli.command import guarded
+from tests.cli._sweeps import GRID, ROOT, results, sweep
 from tests.tracking._stores import new_store
 
 

@@ -19,7 +19,7 @@ import yaml
 
 from lit_byz.errors import RunFailed
 from lit_byz.tracking import open_store
-from tests.experiment._sweeps import GRID, ROOT, RUNS, arguments, sweep
+from tests.cli._sweeps import GRID, ROOT, RUNS, arguments, sweep
 
 pytestmark = pytest.mark.services
 

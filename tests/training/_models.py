@@ -30,7 +30,7 @@ def normed(dropout: float = 0.0) -> nn.Module:
 
 
 def dropping() -> nn.Module:
-    """Dropout without batch norm: every way of computing gradients takes it."""
+    """Dropout without batch norm: every method of computing gradients takes it."""
     return nn.Sequential(
         nn.Conv2d(1, 4, kernel_size=5, stride=3),
         nn.ReLU(),
@@ -93,6 +93,36 @@ class Centred(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         flat = images.flatten(1)
         return self.head(flat - flat.mean(0))
+
+
+class Tied(nn.Module):
+    """Two layers with one weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(28, 28), nn.Linear(28, 28)
+        self.second.weight = self.first.weight
+        self.head = nn.Linear(28, 10)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(self.second(self.first(images.squeeze(1)).tanh()).mean(1))
+
+
+class AsFunction(nn.Module):
+    """Uses a layer's weight without calling the layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.head = nn.Linear(784, 8), nn.Linear(8, 10)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(images.flatten(1) @ self.first.weight.T)
+
+
+def repeated() -> nn.Module:
+    """One layer in two places."""
+    layer = nn.Linear(784, 784)
+    return nn.Sequential(nn.Flatten(), layer, nn.ReLU(), layer, nn.Linear(784, 10))
 
 
 MODELS: dict[str, Callable[[], nn.Module]] = {

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,10 +17,3 @@ def _no_banners() -> Iterator[None]:
     logger.setLevel(logging.ERROR)
     yield
     logger.setLevel(level)
-
-
-@pytest.fixture
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of this test alone for choices that are measured."""
-    monkeypatch.setenv("LIT_BYZ_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "gradients"

@@ -15,7 +15,7 @@ from lit_byz import _native
 from lit_byz.models import CNNMnist
 from lit_byz.training import _convolution
 from lit_byz.training._convolution import add_gradients, with_fast_backward
-from lit_byz.training.gradients import _frozen, _probes
+from lit_byz.training._joined import _frozen, _probes
 
 PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
 

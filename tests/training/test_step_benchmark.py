@@ -31,7 +31,7 @@ def test_quick_run(attacks: list[str], tmp_path: Path, capsys: pytest.CaptureFix
     for row in rows:
         assert float(row["over_floor"]) == pytest.approx(float(row["ours"]) / float(row["floor"]))
         assert float(row["ahead"]) == pytest.approx(float(row["byzfl"]) / float(row["ours"]))
-        assert row["way"] in ("loop", "joined", "vmap")
+        assert row["gradient_method"] in ("loop", "joined", "vmap")
     content = json.loads((tmp_path / "step.json").read_text())
     assert content["byzfl"] == "0.0.11"
     assert content["tracking"] is None
@@ -66,9 +66,9 @@ ROW = step.Row(
     honest=10,
     f=1,
     attack="sf",
-    way="joined",
+    gradient_method="joined",
     floor=0.1,
-    floor_way="joined, channels_last",
+    floor_method="joined, channels_last",
     ours=0.14,
     byzfl=0.7,
     over_floor=1.4,

@@ -1,0 +1,104 @@
+"""What all commands share: ``key=value`` arguments, ``--help``, ``--print-config``, exit codes."""
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from lit_byz.errors import BadRequest
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+Run = Callable[["DictConfig", argparse.Namespace], int | None]
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are ``BadRequest``s, and whose help may be made late."""
+
+    def __init__(self, description: str, late_help: Callable[[], str] | None = None) -> None:
+        super().__init__(
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        self._late_help = late_help
+        self.add_argument("--debug", action="store_true", help="show tracebacks")
+
+    def error(self, message: str) -> NoReturn:
+        raise BadRequest(message)
+
+    def format_help(self) -> str:
+        if self._late_help is not None:
+            self.epilog = self._late_help()
+        return super().format_help()
+
+
+def command(
+    description: str,
+    run: Run,
+    options: Callable[[argparse.ArgumentParser], None] | None = None,
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Compose the config that the arguments ask for, give it to ``run``, return the exit code.
+
+    ``options`` adds a command's own options to the parser. For ``sys.exit`` in a pipeline.
+    """
+    # Here, because commands without a config start several times as fast without them.
+    from omegaconf import OmegaConf
+
+    from lit_byz.config.compose import compose
+    from lit_byz.config.help import catalogue
+
+    def parse_and_run(arguments: Sequence[str]) -> int | None:
+        parser = Parser(description, catalogue)
+        parser.add_argument("settings", nargs="*", metavar="key=value", help="see below")
+        parser.add_argument(
+            "--print-config", action="store_true", help="print the resolved config and stop"
+        )
+        if options is not None:
+            options(parser)
+        parsed = parser.parse_intermixed_args(arguments)
+        config = compose(parsed.settings)
+        if parsed.print_config:
+            sys.stdout.write(OmegaConf.to_yaml(config))
+            return 0
+        return run(config, parsed)
+
+    return guarded(parse_and_run, argv)
+
+
+def guarded(run: Callable[[Sequence[str]], int | None], argv: Sequence[str] | None = None) -> int:
+    """Call ``run`` with the arguments; failures become one line and an exit code.
+
+    2 for a bad request, 130 for Ctrl-C, 1 for anything else. ``--debug`` adds the traceback.
+    """
+    arguments = sys.argv[1:] if argv is None else argv
+    # A user's own class is named by a dotted path that starts where the command is typed. Last, so
+    # that no file there hides an installed module.
+    here = os.getcwd()  # noqa: PTH109 - sys.path holds strings
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        return run(arguments) or 0
+    except KeyboardInterrupt:
+        return _report("interrupted", 130, arguments)
+    except BadRequest as error:
+        return _report(str(error), 2, arguments)
+    except BrokenPipeError:
+        # The reader of our output has gone. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:  # the last stop: any failure is one line and an exit code
+        text = " ".join(str(error).split())
+        kind = type(error).__name__
+        return _report(text if kind == "RunFailed" else f"{kind}: {text}", 1, arguments)
+
+
+def _report(message: str, code: int, arguments: Sequence[str]) -> int:
+    if "--debug" in arguments:
+        traceback.print_exc()
+    sys.stderr.write(f"error: {message}\n")
+    return code

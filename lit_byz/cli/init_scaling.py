@@ -1,0 +1,56 @@
+"""Worst-case accuracy as the model's initialisation worsens, with and without clipping.
+
+python pipelines/init_scaling.py                                     on digits, in five minutes
+python pipelines/init_scaling.py experiment=init_scaling_mnist       the paper's first figure
+python pipelines/init_scaling.py model.init_scale=[1,2,4] clip=[none,static,arc] clip.C=2 --dry-run
+
+All initial parameters are multiplied by μ, model.init_scale. The grid is that of an experiment
+file, or train.py's settings with five attacks, changed by key=value as in sweep.py; Byzantine-free
+DSGD is added for every μ and seed. The norms of the honest workers' initial gradients (the largest
+is the theorem's ζ) are computed over all of their data. The same command again goes on where the
+last one stopped.
+"""
+
+from collections.abc import Sequence
+
+from lit_byz.cli.command import Parser, guarded
+from lit_byz.config.help import catalogue
+
+
+def run(arguments: Sequence[str]) -> int:
+    from lit_byz.cli import many_runs, plan
+    from lit_byz.config.grid_source import read_grid
+    from lit_byz.config.search_space import ATTACKS
+    from lit_byz.execution.runner import Memory, Runner
+    from lit_byz.studies.init_scaling import SCALE, is_dsgd, make_init_scaling, study_points
+    from lit_byz.tracking.ledger import Ledger
+
+    parser = Parser(__doc__ or "", catalogue)
+    many_runs.add_options(parser, worst_case_only=True)
+    options = parser.parse_intermixed_args(arguments)
+    usual = {SCALE: [1, 2, 3, 4, 5], "clip": ["none", "arc"], "attack": ATTACKS}
+    grid = read_grid(options.settings, "init_scaling_digits", usual)
+    found = study_points(grid)
+    if options.print_config:
+        return plan.print_config(grid, found)
+    executor = many_runs.make_executor(options)
+    console = many_runs.console_for_progress(options)
+    plan.tell(console, plan.describe([p for p in found if not is_dsgd(p)], grid.given))
+    plan.tell(console, ["beside them: DSGD without Byzantine workers for every μ and seed"])
+    ledger = Ledger.of(found[0].plain["tracking"])
+    only = options.worst_case_only
+    memory = Memory(ledger, options.retry_failed, bounds_suffice=only)
+    study = make_init_scaling(found, worst_case_only=only, recall=memory)
+    plan.tell_changed_code(memory, found, console)
+    if options.dry_run:
+        plan.show(study.board, plan.counts(study.board))
+        return 0
+    name = f"initialisation study of {len(found)} runs"
+    record = many_runs.make_record("init_scaling", name, found, "init_scaling")
+    runner = Runner(ledger, study, record, memory)
+    many_runs.compute(runner, executor, options)
+    return many_runs.conclude(runner, options)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return guarded(run, argv)

@@ -1,0 +1,118 @@
+"""What a person, or a program, sees of a study while it goes on."""
+
+import time
+from typing import Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from lit_byz.execution.runner import Runner
+from lit_byz.execution.tasks import Progress
+from lit_byz.tracking.outcome import Outcome
+
+
+class Watcher(Protocol):
+    def __call__(self, runner: Runner, message: Progress | Outcome | None) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Silent:
+    """Nothing."""
+
+    def __call__(self, runner: Runner, message: Progress | Outcome | None) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+
+class PlainLines:
+    """One line for every run that ends."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.begin = time.monotonic()
+
+    def __call__(self, runner: Runner, message: Progress | Outcome | None) -> None:
+        if isinstance(message, Outcome):
+            label = _label(runner, message.identity)
+            line = f"{_counts(runner)}  {label}: {describe(message)}  {_left(runner, self.begin)}"
+            self.console.print(line, highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        return
+
+
+class LiveView:
+    """Counts, the runs that are on with their accuracies, and the time left."""
+
+    def __init__(self, console: Console) -> None:
+        self.begin = time.monotonic()
+        self.live = Live(console=console, refresh_per_second=4, transient=True)
+        self.live.start()
+
+    def __call__(self, runner: Runner, message: Progress | Outcome | None) -> None:
+        rows = Table.grid(padding=(0, 2))
+        for identity, progress in list(runner.running.items()):
+            bar = ProgressBar(total=progress.steps, completed=progress.step, width=24)
+            state = f"{progress.step}/{progress.steps}  max {100 * progress.max_accuracy:.1f} %"
+            rows.add_row(bar, state, _label(runner, identity))
+        head = Text(f"{_counts(runner)}  {_left(runner, self.begin)}", style="bold")
+        self.live.update(Group(head, rows))
+
+    def close(self) -> None:
+        self.live.stop()
+
+
+def make_watcher(progress: str, console: Console) -> Watcher:
+    if progress == "auto":
+        progress = "live" if console.is_terminal else "plain"
+    if progress == "live":
+        return LiveView(console)
+    return PlainLines(console) if progress == "plain" else Silent()
+
+
+def describe(outcome: Outcome) -> str:
+    """An outcome in a few words."""
+    if outcome.status in ("failed", "interrupted"):
+        return f"{outcome.status}{f' ({outcome.error})' if outcome.error else ''}"
+    best = f"{100 * (outcome.max_accuracy or 0):.1f} %"
+    if outcome.status == "bounded":
+        return f"at least {best}, stopped after {outcome.steps_done} steps"
+    suffix = "" if outcome.status == "finished" else f", {outcome.status}"
+    return f"{best}{suffix} in {outcome.seconds:.0f} s"
+
+
+def _label(runner: Runner, identity: str) -> str:
+    found = (point for point in runner.board.points if point.identity == identity)
+    return next(found).label
+
+
+def _counts(runner: Runner) -> str:
+    board = runner.board
+    failed = f", {len(board.failed)} failed" if board.failed else ""
+    done = len(board.outcomes) - len(board.failed)
+    needed = len(board.points) - len(board.dropped)
+    return f"{done}/{needed} runs done, {len(runner.running)} running{failed}"
+
+
+def _left(runner: Runner, begin: float) -> str:
+    """Time left, from the steps that were computed since the beginning."""
+    done = sum(outcome.steps_done for outcome in runner.computed)
+    done += sum(progress.step for progress in runner.running.values())
+    left = sum(progress.steps - progress.step for progress in runner.running.values())
+    left += sum(point.steps for point in runner.board.waiting)
+    if not done or not left:
+        return ""
+    seconds = (time.monotonic() - begin) * left / done
+    return f"about {_duration(seconds)} left"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,57 @@
+"""Run a whole attack grid and show the worst case of every cell.
+
+python pipelines/sweep.py                                   the quickstart: digits, two minutes
+python pipelines/sweep.py experiment=NAME seed=[1,2,3]      a grid of configs/experiment/, changed
+python pipelines/sweep.py clip=[none,arc] attack=[sf,foe] dataset=mnist --dry-run
+
+A list makes an axis of the grid, a single value removes one. Where a group is an axis, an argument
+goes to those of its options that have it. Without experiment= or config= the other settings are
+those of train.py. The same command again goes on where the last one stopped: finished runs are not
+computed twice.
+"""
+
+from collections.abc import Sequence
+
+from lit_byz.cli.command import Parser, guarded
+from lit_byz.config.help import catalogue
+
+FIGURE_1 = (
+    "the paper's Figure 1a:  python pipelines/sweep.py experiment=figure_1a  "
+    "(500 runs; --dry-run says how long)"
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    from lit_byz.cli import many_runs, plan
+    from lit_byz.config.grid import points
+    from lit_byz.config.grid_source import read_grid
+    from lit_byz.execution.runner import Memory, Runner
+    from lit_byz.studies.grid import GridStudy, WorstCaseStudy
+    from lit_byz.tracking.ledger import Ledger
+
+    parser = Parser(__doc__ or "", catalogue)
+    many_runs.add_options(parser, worst_case_only=True)
+    options = parser.parse_intermixed_args(arguments)
+    grid = read_grid(options.settings, bare="quickstart")
+    found = points(grid)
+    if options.print_config:
+        return plan.print_config(grid, found)
+    executor = many_runs.make_executor(options)
+    console = many_runs.console_for_progress(options)
+    plan.tell(console, plan.describe(found, grid.given))
+    ledger = Ledger.of(found[0].plain["tracking"])
+    only = options.worst_case_only
+    memory = Memory(ledger, options.retry_failed, bounds_suffice=only)
+    study = (WorstCaseStudy if only else GridStudy)(found, memory)
+    plan.tell_changed_code(memory, found, console)
+    if options.dry_run:
+        plan.show(study.board, plan.counts(study.board))
+        return 0
+    record = many_runs.make_record("sweep", f"sweep of {len(found)} runs", found)
+    runner = Runner(ledger, study, record, memory)
+    many_runs.compute(runner, executor, options)
+    return many_runs.conclude(runner, options, [] if options.settings else [FIGURE_1])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return guarded(run, argv)

@@ -1,0 +1,63 @@
+"""Train once: n workers, f of them Byzantine, and a robust server.
+
+python pipelines/train.py dataset=mnist partition=extreme workers.f=1 clip=arc rule=cwtm attack=foe
+python pipelines/train.py … resume=auto        goes on from the last checkpoint of the same run
+"""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lit_byz.cli.command import command
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from lit_byz.execution.run import TrainResult
+
+
+def run(config: "DictConfig", options: argparse.Namespace) -> int:
+    from lit_byz.execution.run import train
+
+    result = train(config, progress=not options.quiet)
+    print(summary(config, result))
+    return 130 if result.status == "interrupted" else 0
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quiet", action="store_true", help="no progress, only the summary")
+
+
+def summary(config: "DictConfig", result: "TrainResult") -> str:
+    """A few lines: how it went, how long it took, and where to look."""
+    from lit_byz.tracking.runs import label
+    from lit_byz.tracking.store import open_store
+
+    lines = [label(config)]
+    if result.reused:
+        lines.append("this run had been finished before; nothing was computed")
+    for code in result.other_code:
+        lines.append(f"a run with these settings was computed before by other code ({code})")
+    best = f"maximal accuracy {result.max_accuracy:.4f} after step {result.step_of_max + 1}"
+    lines.append(f"{best}, last {result.accuracy:.4f}")
+    if result.status == "diverged":
+        lines.append(f"diverged: every honest vector was non-finite at step {result.steps_done}")
+    if result.status == "interrupted":
+        lines.append(
+            f"interrupted after step {result.steps_done} of {config.train.steps}: "
+            "the same command with resume=auto goes on from there"
+        )
+    if result.seconds:
+        done = result.steps_done - (result.resumed_at or 0)
+        speed = f"{1000 * result.seconds / max(done, 1):.0f} ms a step with everything"
+        lines.append(
+            f"{done} steps in {result.seconds:.1f} s, {speed}; gradients: {result.gradients}"
+        )
+    if result.run_id is not None:
+        lines.append(f"run {result.run_id}")
+        lines.append(f"see it: {open_store(config.tracking.uri).ui_command}")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return command(__doc__ or "", run, options, argv)

@@ -1,0 +1,111 @@
+"""Tune a cell against its worst attack with Optuna, and show the result beside ARC.
+
+python pipelines/tune.py                           digits: the threshold of static clipping
+python pipelines/tune.py dataset=mnist attack=[sf,foe,alie] seed=[1,2] --trials 30 --dry-run
+python pipelines/tune.py tune.space.clip.C.low=0.1 tune.space.train.lr.choices=[0.05,0.1] --dry-run
+
+A trial's value is its worst-case maximal accuracy, so it ends as soon as one attack has finished
+below the best trial. Without experiment= or config= the other settings are those of train.py, with
+five attacks. The same command again goes on with its study, also while another one works on it. The
+section tune of a file in configs/experiment/ has the keys space, trials and compare.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lit_byz.cli.command import Parser, guarded
+from lit_byz.config.help import catalogue
+
+if TYPE_CHECKING:
+    from lit_byz.config.search_space import Problem
+    from lit_byz.tracking.trials import TrialBook
+
+NEXT = "the same on MNIST: python pipelines/tune.py experiment=tune_mnist --dry-run"
+
+
+def run(arguments: Sequence[str]) -> int:
+    from lit_byz.cli import many_runs, plan
+    from lit_byz.config.search_space import read_problem
+    from lit_byz.execution.board import Board
+    from lit_byz.execution.runner import Memory, Runner
+    from lit_byz.studies.tuning import TuningStudy
+    from lit_byz.tracking.ledger import Ledger
+    from lit_byz.tracking.trials import check_url, open_book
+
+    options = _parser().parse_intermixed_args(arguments)
+    problem = read_problem(options.settings, "tune_digits", options.trials)
+    example = problem.reference()
+    if options.print_config:
+        return plan.print_config(problem.grid, example)
+    check_url(options.storage)
+    executor = many_runs.make_executor(options)
+    plain = [point.without(list(problem.space)) for point in example]
+    console = many_runs.console_for_progress(options)
+    plan.tell(console, [*plan.describe(plain, tuned=list(problem.space)), _tuned(problem)])
+    ledger = Ledger.of(example[0].plain["tracking"])
+    book = open_book(
+        problem,
+        ledger.store.folder,
+        name=options.study,
+        url=options.storage,
+        retry_failed=options.retry_failed,
+    )
+    if options.dry_run:
+        _show_plan(problem, book)
+        return 0
+    memory = Memory(ledger, options.retry_failed, bounds_suffice=True)
+    study = TuningStudy(problem, book, Board(memory))
+    name = book.study.study_name
+    record = many_runs.make_record(
+        "tuning", f"study {name}", example, "tuning", problem.identity, name, study=name
+    )
+    runner = Runner(ledger, study, record, memory)
+    try:
+        many_runs.compute(runner, executor, options)
+    finally:
+        study.release()
+    code = many_runs.conclude(runner, options, [NEXT])
+    return code or int(bool(book.failed()))
+
+
+def _parser() -> Parser:
+    from lit_byz.cli import many_runs
+
+    parser = Parser(__doc__ or "", catalogue)
+    many_runs.add_options(parser)
+    parser.add_argument("--trials", type=int, help="of the study, all processes together")
+    parser.add_argument("--study", help="its name; default: made of the settings")
+    parser.add_argument(
+        "--storage", help="URL of a database; default: a journal beside the tracked runs"
+    )
+    return parser
+
+
+def _tuned(problem: "Problem") -> str:
+    keys = "; ".join(f"{key} {part}" for key, part in problem.space.items())
+    beside = f", compared with {', '.join(problem.compare)}" if problem.compare else ""
+    return f"tuned: {keys}; {problem.trials} trials{beside}"
+
+
+def _show_plan(problem: "Problem", book: "TrialBook") -> None:
+    from rich.console import Console
+
+    from lit_byz.cli.plan import duration, tell
+    from lit_byz.execution.estimate import estimate
+
+    each, compared = problem.reference(), problem.comparisons()
+    left = max(0, problem.trials - book.settled)
+    console = Console()
+    lines = [
+        f"study {book.study.study_name}: {problem.trials} trials, {left} to do",
+        f"at most {left * len(each)} attack runs, {len(each)} a trial, fewer by pruning; "
+        f"{len(compared)} to compare with",
+    ]
+    tell(console, lines)
+    cost = estimate([*(each * left), *compared])
+    line = f"estimated from a few measured steps: at most {duration(cost.seconds)} of one process "
+    tell(console, [f"{line}as this one, {cost.bytes / 1e6:.0f} MB in the store"])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return guarded(run, argv)

@@ -1,0 +1,1 @@
+"""What a user may ask for: keys, groups and grids, from files and the command line, checked."""

@@ -1,0 +1,179 @@
+"""Typed keys: where they come from (a dataclass, a constructor) and what their values may be."""
+
+import dataclasses
+import inspect
+import math
+import types
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Union
+
+from lit_byz.errors import BadRequest
+
+REQUIRED: Any = inspect.Parameter.empty
+_SCALARS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
+_PLURALS = {bool: "true or false", int: "integers", float: "numbers", str: "texts"}
+
+
+class _MismatchError(Exception):
+    """A value is not of the type asked for."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """An interval of finite numbers, for a value or for each of a list."""
+
+    at_least: float | None = None
+    above: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+
+    def __contains__(self, value: float) -> bool:
+        return (
+            math.isfinite(value)
+            and (self.at_least is None or value >= self.at_least)
+            and (self.above is None or value > self.above)
+            and (self.at_most is None or value <= self.at_most)
+            and (self.below is None or value < self.below)
+        )
+
+    def __str__(self) -> str:
+        words = {"at_least": "at least", "above": "greater than"}
+        words |= {"at_most": "at most", "below": "less than"}
+        bounds = dataclasses.asdict(self).items()
+        return " and ".join(
+            f"{words[name]} {bound:g}" for name, bound in bounds if bound is not None
+        )
+
+
+@dataclass(frozen=True)
+class Field:
+    """One key of a section."""
+
+    name: str
+    hint: Any = Any
+    default: Any = REQUIRED
+    text: str = ""
+    domain: Domain | None = None
+
+    def check(self, section: str, value: Any) -> Any:
+        """``value`` in the type of this field, or a ``BadRequest`` that names the key."""
+        key = f"{section}.{self.name}" if section else self.name
+        try:
+            converted = _convert(value, self.hint)
+        except _MismatchError:
+            raise BadRequest(f"{key} = {value!r}: must be {describe(self.hint)}") from None
+        if self.domain is not None and converted is not None:
+            numbers = converted if isinstance(converted, list) else [converted]
+            if not all(number in self.domain for number in numbers):
+                each = "each " if isinstance(converted, list) else ""
+                finite = "" if all(map(math.isfinite, numbers)) else "finite and "
+                raise BadRequest(f"{key} = {value!r}: {each}must be {finite}{self.domain}")
+        return converted
+
+
+def dataclass_fields(section: type) -> list[Field]:
+    """The keys of a section of the schema."""
+    hints = typing.get_type_hints(section)
+    found = []
+    for item in dataclasses.fields(section):
+        factory = item.default_factory
+        default = item.default if factory is dataclasses.MISSING else factory()
+        text, domain = item.metadata.get("text", ""), item.metadata.get("domain")
+        found.append(Field(item.name, hints[item.name], default, text, domain))
+    return found
+
+
+def constructor_fields(component: type) -> tuple[list[Field], bool]:
+    """The named arguments of a class's constructor, and whether it takes any others (``**``)."""
+    try:
+        hints = typing.get_type_hints(component.__init__)  # type: ignore[misc]
+    except (NameError, TypeError):
+        hints = {}  # annotations that only a type checker can read: their values go unchecked
+    try:
+        parameters = inspect.signature(component).parameters
+    except ValueError:
+        return [], True  # a class of a C extension may not tell: calling it will
+    found, takes_others = [], False
+    for name, parameter in parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            takes_others = True
+        elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            default = parameter.default
+            if isinstance(default, tuple):
+                default = list(default)
+            found.append(Field(name, hints.get(name, Any), default))
+    return found, takes_others
+
+
+def describe(hint: Any) -> str:
+    """A type in words, for a message that ends in "must be …"."""
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    if hint is type(None):
+        return "null"
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        names = ", ".join(str(option) for option in arguments)
+        return f"one of {names}" if len(arguments) > 1 else names
+    if origin in (Union, types.UnionType):
+        return " or ".join(describe(option) for option in arguments)
+    if is_sequence(hint):
+        item = arguments[0] if arguments else Any
+        return f"a list of {_PLURALS[item]}" if item in _PLURALS else "a list"
+    if dict in (hint, origin):
+        return "a mapping"
+    return getattr(hint, "__name__", str(hint))
+
+
+def is_sequence(hint: Any) -> bool:
+    """Whether a type is one of lists."""
+    kind = typing.get_origin(hint) or hint
+    return kind in (list, tuple, Sequence)
+
+
+def _convert(value: Any, hint: Any) -> Any:
+    """``value`` as ``hint``. Only conversions that lose nothing: int to float, int to text."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        return _convert_to_any_of(value, arguments)
+    if origin is Literal:
+        fits = any(value == option and type(value) is type(option) for option in arguments)
+    elif hint is float:
+        if value in ("inf", "-inf") or (isinstance(value, int) and not isinstance(value, bool)):
+            return float(value)
+        fits = isinstance(value, float)
+    elif hint is str:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)  # an experiment called 2024
+        fits = isinstance(value, str)
+    elif hint is int:
+        fits = isinstance(value, int) and not isinstance(value, bool)
+    elif hint in (bool, type(None)):
+        fits = isinstance(value, hint)
+    elif is_sequence(hint):
+        if not isinstance(value, list):
+            raise _MismatchError
+        return [_convert(item, arguments[0] if arguments else Any) for item in value]
+    elif dict in (hint, origin):
+        fits = isinstance(value, dict)
+    else:
+        return value  # a type that YAML has no values of: the constructor is the judge
+    if not fits:
+        raise _MismatchError
+    return value
+
+
+def _convert_to_any_of(value: Any, hints: Sequence[Any]) -> Any:
+    """The first hint that takes ``value`` as it is, else the first that can convert it."""
+    converted = []
+    for hint in hints:
+        try:
+            converted.append(_convert(value, hint))
+        except _MismatchError:
+            continue
+    if not converted:
+        raise _MismatchError
+    unchanged = [result for result in converted if type(result) is type(value)]
+    return (unchanged or converted)[0]

@@ -1,0 +1,231 @@
+"""Reading a grid: the experiment's file, changed by what stands on the command line.
+
+``attack=[sf,foe] seed=[1,2]`` makes axes, a single value removes one. Without ``experiment=`` or
+``config=`` the grid begins from the defaults, as ``train.py`` does: a sweep trains what is typed.
+"""
+
+import copy
+import json
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lit_byz.config import sources
+from lit_byz.config.components import GROUPS, option_fields
+from lit_byz.config.compose import FILES
+from lit_byz.config.fields import is_sequence
+from lit_byz.config.grid import Grid, Values, layered, pairs
+from lit_byz.config.schema import NOT_IDENTITY
+from lit_byz.errors import BadRequest
+from lit_byz.registry import nearest
+
+PARTS = ("axes", "when", "zip", "exclude", "also")
+# Keys of the fixed part whose values are lists themselves: an axis over one is a list of lists.
+LIST_KEYS = frozenset({"train.lr_milestones", "train.lr_values", "trainer.callbacks"})
+
+
+def read_grid(settings: Sequence[str], bare: str, usual: Mapping[str, Any] | None = None) -> Grid:
+    """The grid of a command line.
+
+    ``bare`` is the experiment of a command that is typed without any setting. ``usual`` are values
+    of a study's own axes, taken where neither a file nor the command line speaks of their keys.
+    """
+    asked = sources.parse(settings, GROUPS)
+    named = {key: asked.content.pop(key) for key in FILES if key in asked.content}
+    for key, value in named.items():
+        if not isinstance(value, str):
+            raise BadRequest(f"{key} = {value!r}: must be text")
+    if "config" in named:
+        found = sources.load(Path(named["config"]))
+    elif "experiment" in named or not settings:
+        found = sources.experiment(named.get("experiment", bare))
+    else:
+        found = sources.Settings("", {})
+    content = copy.deepcopy(found.content)
+    grid = _parse(content.pop("grid", {}), found.prefix)
+    grid.base = content
+    _check_conditions(grid)
+    # Its own options first: which keys are arguments of a group with several depends on them.
+    for key, value in sorted(_flat(asked.content), key=lambda pair: pair[0] not in GROUPS):
+        _override(grid, key, value)
+    if not named and settings:
+        for key, value in (usual or {}).items():
+            if key not in grid.keys and _nested(grid.base, key) is None:
+                grid.axes[key] = list(value)
+    _spread_arguments(grid)
+    for key in grid.keys:
+        if key in NOT_IDENTITY or key.partition(".")[0] in NOT_IDENTITY:
+            raise BadRequest(f"{key}: changes no result, so it cannot have several values")
+    return grid
+
+
+def _parse(section: Any, prefix: str) -> Grid:
+    if not isinstance(section, dict):
+        raise BadRequest(f"{prefix}grid = {section!r}: must be a section with axes")
+    for key in section:
+        if key not in PARTS:
+            raise BadRequest(f"{prefix}unknown key '{key}' in grid: {nearest(str(key), PARTS)}")
+    grid = Grid()
+    grid.axes = _checked_axes(section.get("axes", {}), f"{prefix}grid.axes")
+    for name in ("when", "zip", "exclude", "also"):
+        entries = section.get(name, [])
+        if not isinstance(entries, list) or not all(isinstance(e, dict) and e for e in entries):
+            raise BadRequest(f"{prefix}grid.{name} = {entries!r}: must be a list of sections")
+    for entry in section.get("when", []):
+        if set(entry) != {"if", "axes"} or not isinstance(entry["if"], dict):
+            raise BadRequest(f"{prefix}grid.when = {entry!r}: must have the keys if and axes")
+        axes = _checked_axes(entry["axes"], f"{prefix}grid.when.axes")
+        grid.when.append({"if": entry["if"], "axes": axes})
+    for group in section.get("zip", []):
+        axes = _checked_axes(group, f"{prefix}grid.zip")
+        if len({len(values) for values in axes.values()}) > 1:
+            lengths = ", ".join(f"{key} has {len(values)}" for key, values in axes.items())
+            raise BadRequest(
+                f"{prefix}grid.zip: axes that move together need one length: {lengths}"
+            )
+        grid.zip.append(axes)
+    grid.exclude, grid.also = section.get("exclude", []), section.get("also", [])
+    taken = [*grid.axes, *(key for group in grid.zip for key in group)]
+    for key in taken:
+        if taken.count(key) > 1:
+            raise BadRequest(f"{prefix}grid: the axis {key} is there twice")
+    return grid
+
+
+def _checked_axes(axes: Any, where: str) -> dict[str, list[Any]]:
+    if not isinstance(axes, dict):
+        raise BadRequest(f"{where} = {axes!r}: must map keys to lists")
+    for key, values in axes.items():
+        if not isinstance(values, list):
+            raise BadRequest(f"{where}: {key} = {values!r}: must be a list of values")
+        if not values:
+            raise BadRequest(f"{where}: {key} has no values")
+        shown = [json.dumps(value, sort_keys=True, default=str) for value in values]
+        for value in shown:
+            if shown.count(value) > 1:
+                raise BadRequest(f"{where}: {key} has the value {value} twice")
+    return dict(axes)
+
+
+def _check_conditions(grid: Grid) -> None:
+    """A condition that holds for no point of its own file is a slip; the command line may win."""
+    whole = Grid(grid.base, grid.axes, [], grid.zip)
+    if not (grid.when or grid.exclude):
+        return
+    every = list(whole.values())
+    for condition in grid.when:
+        if not any(whole.matches(values, condition["if"]) for values in every):
+            raise BadRequest(f"grid.when: no point has {pairs(condition['if'])}")
+    every = list(Grid(grid.base, grid.axes, grid.when, grid.zip).values())
+    for rule in grid.exclude:
+        if not any(whole.matches(values, rule) for values in every):
+            raise BadRequest(f"grid.exclude: no point has {pairs(rule)}")
+
+
+def _override(grid: Grid, key: str, value: Any) -> None:
+    """A setting of the command line: a list makes or replaces an axis, a value removes it."""
+    for group in grid.zip:
+        if key in group:
+            raise BadRequest(f"{key}: that axis is zipped with others in this grid; edit its file")
+    for condition in grid.when:
+        condition["axes"].pop(key, None)  # the command line wins
+    grid.when = [condition for condition in grid.when if condition["axes"]]
+    if isinstance(value, list) and not _is_one_value(grid, key, value):
+        grid.axes |= _checked_axes({key: value}, "the command line")
+        return
+    grid.axes.pop(key, None)
+    if key in GROUPS:
+        # A chosen option replaces the whole section, and with it axes over its arguments.
+        for other in [other for other in grid.axes if other.startswith(f"{key}.")]:
+            del grid.axes[other]
+    if key.partition(".")[0] in grid.keys:
+        grid.given[key] = value
+    else:
+        grid.base = layered(grid.base, {key: value})
+
+
+def _is_one_value(grid: Grid, key: str, value: list[Any]) -> bool:
+    """Whether a list is a value of its key, not several: where the key takes lists."""
+    if all(isinstance(item, list) for item in value):
+        return not value and key in LIST_KEYS
+    if key in LIST_KEYS:
+        return True
+    group, dot, name = key.partition(".")
+    if not dot or group not in GROUPS:
+        return False
+    options = [*grid.axes.get(group, []), _nested(grid.base, group)]
+    names = [o.get("name") if isinstance(o, Mapping) else o for o in options]
+    if not any(isinstance(n, str) for n in names):
+        names = [sources.load(sources.config_dir() / "base.yaml").content[group]]
+    hints = [
+        field.hint
+        for option in names
+        if isinstance(option, str)
+        for field in option_fields(group, option)[0]
+        if field.name == name
+    ]
+    return any(is_sequence(part) for hint in hints for part in (hint, *typing.get_args(hint)))
+
+
+def _spread_arguments(grid: Grid) -> None:
+    """Arguments that a file gives to a group without choosing, where the group is an axis."""
+    for group in GROUPS:
+        section = grid.base.get(group)
+        if group in grid.keys and isinstance(section, Mapping):
+            if "name" not in section:
+                for name, value in section.items():
+                    grid.given.setdefault(f"{group}.{name}", value)
+            grid.base.pop(group)
+
+
+def _nested(base: Mapping[str, Any], key: str) -> Any:
+    inner: Any = base
+    for part in key.split("."):
+        inner = inner.get(part) if isinstance(inner, Mapping) else None
+    return inner
+
+
+def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """``section.key`` and value pairs of nested settings; a chosen option stands first."""
+    for key, value in content.items():
+        if isinstance(value, dict) and not prefix and key in GROUPS:
+            rest = dict(value)
+            if "name" in rest:
+                yield key, rest.pop("name")
+            yield from _flat(rest, f"{key}.")
+        elif isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def as_file(grid: Grid, shared: Mapping[str, Any]) -> dict[str, Any]:
+    """A grid as a file that ``config=`` reads back: what all runs share, and the section grid."""
+    section: dict[str, Any] = {}
+    axes = {**{key: [value] for key, value in grid.given.items()}, **grid.axes}
+    for name, part in (("axes", axes), ("when", grid.when), ("zip", grid.zip)):
+        if part:
+            section[name] = part
+    for name, entries in (("exclude", grid.exclude), ("also", grid.also)):
+        if entries:
+            section[name] = entries
+    content: dict[str, Any] = dict(shared)
+    if section:
+        content["grid"] = section
+    return content
+
+
+def shared_settings(plains: Sequence[Values]) -> Values:
+    """The keys on which all configs agree; a section or group stays as far as it is the same."""
+    first, *others = plains
+    found: Values = {}
+    for key, value in first.items():
+        if all(other.get(key) == value for other in others):
+            found[key] = value
+        elif isinstance(value, dict):
+            inner = shared_settings([plain[key] for plain in plains])
+            # Arguments without the option that they belong to would say nothing.
+            if inner and (key not in GROUPS or "name" in inner):
+                found[key] = inner
+    return found

@@ -1,0 +1,156 @@
+"""What makes a run the same run: its settings, and the code that makes its numbers.
+
+A result is taken for done only if both are the same. Code means the version of the package's own
+numerics and, for a class given by dotted path, the source of its module and of those modules of the
+user's that it builds on: where one line of them changes, the run is another one.
+"""
+
+import hashlib
+import inspect
+import json
+import site
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from omegaconf import DictConfig
+
+import lit_byz
+from lit_byz._numerics import NUMERICS
+from lit_byz.config.components import CALLBACKS, GROUPS, component
+from lit_byz.config.schema import ENVIRONMENT, NOT_IDENTITY
+
+# Hexadecimal digits of a source's hash, as people see it.
+SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A run's identity: ``digest`` covers ``settings``, a hash of them, and ``code``, in words."""
+
+    settings: str
+    code: str
+
+    @property
+    def digest(self) -> str:
+        return _sha256(f"{self.settings} {self.code}")
+
+
+def identify(plain: Mapping[str, Any], origin: str | None = None) -> Identity:
+    """The identity of a plain config (see ``NOT_IDENTITY`` for what is left out of it).
+
+    ``origin`` is a hash of the checkpoint that a run begins from, if it is another run's.
+    """
+    kept: dict[str, Any] = {}
+    for name, value in plain.items():
+        if name in NOT_IDENTITY:
+            continue
+        inner = value.items() if isinstance(value, Mapping) else [("", value)]
+        kept[name] = {key: v for key, v in inner if f"{name}.{key}" not in NOT_IDENTITY}
+    if origin is not None:
+        kept["origin"] = origin
+    parts = [f"numerics {NUMERICS}"]
+    parts += [f"{path} {source_of(kind)[:SHOWN]}" for path, kind in _own_classes(plain)]
+    return Identity(_sha256(json.dumps(kept, sort_keys=True)), ", ".join(dict.fromkeys(parts)))
+
+
+def identity(config: DictConfig) -> str:
+    """A hash of everything that changes a run's result."""
+    from lit_byz.config.compose import to_plain
+
+    return identify(to_plain(config)).digest
+
+
+def environment(plain: Mapping[str, Any]) -> str:
+    """A hash of settings outside the identity that may decide whether a run fails."""
+    values = [plain[section][key] for section, key in (name.split(".") for name in ENVIRONMENT)]
+    return _sha256(json.dumps(values))[:16]
+
+
+def _own_classes(plain: Mapping[str, Any]) -> Iterator[tuple[str, type]]:
+    """The classes of a config that are given by dotted path."""
+    for group in GROUPS:
+        name = plain[group]["name"]
+        if "." in name:
+            yield name, component(group, name)
+    for entry in plain["trainer"]["callbacks"]:
+        name = str(entry["name"] if isinstance(entry, Mapping) else entry)
+        yield name, CALLBACKS[name]
+
+
+def of_callbacks(callbacks: Sequence[object]) -> str:
+    """What tells a run with these callbacks apart from one without; "" where there are none.
+
+    They may change training, so their classes' source and their settings count. The package's own
+    only look on.
+    """
+    foreign = [c for c in callbacks if type(c).__module__.split(".")[0] != "lit_byz"]
+    described = []
+    for callback in foreign:
+        kind: Any = type(callback)
+        settings = sorted((name, repr(value)) for name, value in vars(callback).items())
+        described.append((source_of(kind), settings))
+    return _sha256(repr(described)) if foreign else ""
+
+
+@lru_cache(maxsize=256)
+def source_of(kind: "type[Any]") -> str:
+    """A hash of the source that a class is made of: its module's, and the user's own beneath it."""
+    start = sys.modules.get(kind.__module__)
+    found: dict[str, ModuleType] = {}
+    waiting = [] if start is None else [start]
+    waiting += [m for base in kind.__mro__ if (m := sys.modules.get(base.__module__)) is not None]
+    while waiting:
+        module = waiting.pop()
+        if module.__name__ not in found and (module is start or _is_users(module)):
+            found[module.__name__] = module
+            waiting += _used_by(module)
+    texts = [f"{name} {_text(module)}" for name, module in sorted(found.items())]
+    return _sha256("\n".join(texts))
+
+
+def _used_by(module: ModuleType) -> list[ModuleType]:
+    """The modules that a module's global names come from."""
+    used = []
+    for value in vars(module).values():
+        name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+        other = sys.modules.get(name) if isinstance(name, str) else None
+        if other is not None:
+            used.append(other)
+    return used
+
+
+@lru_cache(maxsize=4096)
+def _is_users(module: ModuleType) -> bool:
+    """Whether a module is neither installed nor a part of Python or of this package."""
+    path = getattr(module, "__file__", None)
+    if not path or module.__name__.split(".")[0] == "lit_byz":
+        return False
+    here = Path(path).resolve()
+    return not any(here.is_relative_to(folder) for folder in _installed())
+
+
+@lru_cache(maxsize=1)
+def _installed() -> list[Path]:
+    paths = sysconfig.get_paths()
+    folders = [paths[kind] for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders += [*site.getsitepackages(), site.getusersitepackages()]
+    return [Path(folder).resolve() for folder in folders] + [
+        Path(lit_byz.__file__).resolve().parent
+    ]
+
+
+def _text(module: ModuleType) -> str:
+    try:
+        return inspect.getsource(module)
+    except (OSError, TypeError):
+        return str(getattr(module, "__version__", "no source"))  # compiled
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

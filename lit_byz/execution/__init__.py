@@ -1,0 +1,1 @@
+"""Who computes the runs: this process, local processes or a Ray cluster; and training one run."""

@@ -1,0 +1,178 @@
+"""What a study knows of its runs: which there are, by cell, which wait, are on, or have ended."""
+
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from lit_byz.config.grid import Point
+from lit_byz.tracking.outcome import Outcome
+from lit_byz.tracking.records import CellRecord, CellResult, PlannedRun
+from lit_byz.tracking.worst_case import WorstCase
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A run to compute; ``stop_above`` is the accuracy beyond which it cannot matter any more."""
+
+    point: Point
+    stop_above: float | None = None
+
+
+@dataclass
+class Cell:
+    """Everything but attack and seed: its runs, and where it stands in its study."""
+
+    points: list[Point]
+    kind: str = "cell"
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+# What is known already of some runs, by identity.
+Recall = Callable[[Sequence[Point]], Mapping[str, Outcome]]
+
+
+def nothing_known(points: Sequence[Point]) -> Mapping[str, Outcome]:
+    return {}
+
+
+@dataclass
+class Board:
+    """The runs of a study and what is known of them. Bookkeeping: no store, no process, no clock.
+
+    ``changed`` are the cells of which more is known, or that stand differently, than was written.
+    """
+
+    recall: Recall = nothing_known
+    cells: dict[str, Cell] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    running: dict[str, Point] = field(default_factory=dict)
+    waiting: list[Point] = field(default_factory=list)
+    dropped: dict[str, Point] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+
+    def add(self, points: Sequence[Point], kind: str = "cell", **facts: Any) -> None:
+        """Take in more runs; they wait unless they are known already."""
+        new = [point for point in points if point.identity not in self.outcomes]
+        self.outcomes |= self.recall(new)
+        for point in points:
+            if point.cell not in self.cells:
+                place = {"place": len(self.cells)}
+                self.cells[point.cell] = Cell([], kind, {**place, **facts})
+            self.cells[point.cell].points.append(point)
+            self.changed.add(point.cell)
+            known = self.outcomes.get(point.identity)
+            if known is None or not known.settled:
+                self.dropped.pop(point.identity, None)
+                self.waiting.append(point)
+
+    def reconsider(self, points: Sequence[Point]) -> None:
+        """Let runs that an earlier study stopped wait again, unless they are above their bound."""
+        for point in points:
+            found = self.outcomes.get(point.identity)
+            if found is not None and found.status == "bounded":
+                bound = self.smallest(point)
+                if bound is None or (found.max_accuracy or 0.0) < bound:
+                    del self.outcomes[point.identity]
+                    self.waiting.append(point)
+
+    def say(self, cell: str, **facts: Any) -> None:
+        """Note facts of a cell."""
+        self.cells[cell].facts.update(facts)
+        self.changed.add(cell)
+
+    def start(self, point: Point) -> Point:
+        self.waiting.remove(point)
+        self.running[point.identity] = point
+        return point
+
+    def end(self, outcome: Outcome) -> None:
+        self.running.pop(outcome.identity, None)
+        self.outcomes[outcome.identity] = outcome
+        if outcome.settled:
+            # The same run may wait in another cell too.
+            self.waiting = [p for p in self.waiting if p.identity != outcome.identity]
+            for name, cell in self.cells.items():
+                if any(point.identity == outcome.identity for point in cell.points):
+                    self.changed.add(name)
+
+    def drop(self, cell: str) -> None:
+        """Compute no more runs of a cell; those that are on go on."""
+        for point in [point for point in self.waiting if point.cell == cell]:
+            self.waiting.remove(point)
+            self.dropped[point.identity] = point
+
+    def record(self, name: str) -> CellRecord:
+        cell = self.cells[name]
+        runs = [PlannedRun(p.attack, p.seed, p.identity, p.steps) for p in cell.points]
+        return CellRecord(name, runs, cell.kind, cell.facts)
+
+    def result(self, name: str) -> CellResult:
+        return CellResult(self.record(name), self.outcomes)
+
+    def worst_case(self, name: str) -> WorstCase:
+        return self.result(name).worst_case
+
+    @property
+    def points(self) -> list[Point]:
+        """Every run once."""
+        every = {p.identity: p for cell in self.cells.values() for p in cell.points}
+        return list(every.values())
+
+    @property
+    def missing(self) -> list[Point]:
+        """Runs that are needed and have no result."""
+        return [
+            point
+            for point in self.points
+            if point.identity not in self.dropped
+            and not ((found := self.outcomes.get(point.identity)) and found.settled)
+        ]
+
+    @property
+    def failed(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes.values() if outcome.status == "failed"]
+
+    def busy(self, cell: str, seed: int | None = None) -> int:
+        """How many runs of a cell (and seed) are on."""
+        return sum(p.cell == cell and seed in (None, p.seed) for p in self.running.values())
+
+    def harm(self) -> dict[str, float]:
+        """The mean of the maximal accuracies that are known under each attack."""
+        seen: dict[str, list[float]] = defaultdict(list)
+        for point in self.points:
+            found = self.outcomes.get(point.identity)
+            if found is not None and found.max_accuracy is not None:
+                seen[point.attack].append(found.max_accuracy)
+        return {attack: statistics.fmean(values) for attack, values in seen.items()}
+
+    def smallest(self, point: Point) -> float | None:
+        """The smallest maximal accuracy of the complete runs of a point's cell and seed."""
+        found = [
+            outcome.max_accuracy
+            for other in self.cells[point.cell].points
+            if other.seed == point.seed
+            and (outcome := self.outcomes.get(other.identity)) is not None
+            and outcome.complete
+            and outcome.max_accuracy is not None
+        ]
+        return min(found, default=None)
+
+
+class Strategy(Protocol):
+    """What to compute next, decided from outcomes alone."""
+
+    board: Board
+
+    def propose(self) -> Proposal | None:
+        """A run to compute now; None if there is none at the moment."""
+        ...
+
+    def hear(self, outcome: Outcome) -> None:
+        """Take note of how a run ended."""
+        ...
+
+    def facts(self) -> Mapping[str, Any]:
+        """What the study has found out, for its record."""
+        ...

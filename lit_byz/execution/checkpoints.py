@@ -1,0 +1,46 @@
+"""Whose checkpoint a file is."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch.callbacks import Callback
+
+from lit_byz.config.identity import Identity
+from lit_byz.errors import BadRequest
+
+KEY = "lit_byz_identity"
+
+
+class KeepIdentity(Callback):
+    """Puts the run's identity into its checkpoints."""
+
+    def __init__(self, code: Identity) -> None:
+        self.code = code
+
+    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        checkpoint[KEY] = {"settings": self.code.settings, "code": self.code.code}
+
+
+def refuse_other_run(path: Path, wanted: Identity) -> None:
+    """Raise ``BadRequest`` unless the checkpoint is one of the run that is asked for."""
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        found = content[KEY]
+    except Exception as error:  # whatever a file that is no checkpoint makes torch raise
+        reason = " ".join(str(error).split())[:200]
+        raise BadRequest(f"resume = {path}: is no checkpoint of a run ({reason})") from error
+    what = "settings" if found["settings"] != wanted.settings else "code"
+    if found[what] != getattr(wanted, what):
+        detail = f" ({found['code']}, now {wanted.code})" if what == "code" else ""
+        raise BadRequest(
+            f"resume = {path}: is a checkpoint of a run with other {what}{detail}; "
+            "resume_as=new goes on from it as a new experiment"
+        )
+
+
+def digest_of(path: Path) -> str:
+    """A hash of the file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,155 @@
+"""The runner: takes tasks from a strategy to an executor, and outcomes back, for the ledger too.
+
+The strategy proposes a run, an executor computes it below its cell's run, the strategy hears of the
+outcome, the ledger writes the cell, and so on until the strategy has nothing left to propose.
+"""
+
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import FrameType
+
+from lit_byz.config.grid import Point
+from lit_byz.execution.board import Board, Strategy
+from lit_byz.execution.executor import Executor, Inline
+from lit_byz.execution.tasks import Progress, Task
+from lit_byz.tracking.ledger import Ledger
+from lit_byz.tracking.outcome import Outcome
+from lit_byz.tracking.records import StudyRecord
+
+HEARD = (signal.SIGINT, signal.SIGTERM)
+
+Watch = Callable[["Runner", Progress | Outcome | None], None]
+
+
+@dataclass
+class Memory:
+    """What the ledger knows of runs that a study asks for.
+
+    Results are taken as they are; failures unless they are to be tried again; a run that was only
+    bounded where a bound is enough. What else was seen on the way is kept: runs that were killed,
+    and runs of the same settings that other code has computed.
+    """
+
+    ledger: Ledger
+    retry_failed: bool = False
+    bounds_suffice: bool = False
+    begun: dict[str, Sequence[str]] = field(default_factory=dict)
+    other_code: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, points: Sequence[Point]) -> Mapping[str, Outcome]:
+        known = {}
+        for identity, found in self.ledger.look_up(points).items():
+            self.begun[identity] = found.begun
+            outcome = found.outcome
+            if outcome is not None and self._counts(outcome):
+                known[identity] = outcome
+            elif found.other_code:
+                self.other_code[identity] = found.other_code[0]
+        return known
+
+    def _counts(self, outcome: Outcome) -> bool:
+        if outcome.status == "failed":
+            return not self.retry_failed
+        return outcome.complete or (outcome.status == "bounded" and self.bounds_suffice)
+
+
+@dataclass
+class Runner:
+    """Computes a study."""
+
+    ledger: Ledger
+    strategy: Strategy
+    record: StudyRecord
+    memory: Memory
+    running: dict[str, Progress] = field(default_factory=dict)
+    computed: list[Outcome] = field(default_factory=list)
+    stopping: bool = False
+
+    @property
+    def board(self) -> Board:
+        return self.strategy.board
+
+    @property
+    def reused(self) -> set[str]:
+        """Runs of this study that had been computed before."""
+        return {outcome.identity for outcome in self.board.outcomes.values() if outcome.reused}
+
+    def run(self, executor: Executor, watch: Watch, tell: Callable[[str], None]) -> None:
+        """Compute what is missing; the ledger is up to date after every run.
+
+        The first Ctrl-C lets the runs that are on save themselves, the second ends them.
+        """
+        self.ledger.open_study(self.record)
+        self._write_changed()
+        try:
+            with self._interruptible(tell):
+                executor.run(
+                    self._next, lambda message: self._note(message, watch), lambda: self.stopping
+                )
+                if isinstance(executor, Inline) and self._interrupted():
+                    self.stopping = True  # the run itself took the signal, for all of us
+        finally:
+            self._conclude()
+
+    def _next(self) -> Task | None:
+        if self.stopping:
+            return None
+        proposal = self.strategy.propose()
+        self._write_changed()
+        if proposal is None:
+            return None
+        point = proposal.point
+        self.running[point.identity] = Progress(point.identity, 0, point.steps, 0.0)
+        return Task(point.plain, point.code, self._cell_run(point.cell), proposal.stop_above)
+
+    def _note(self, message: Progress | Outcome, watch: Watch) -> None:
+        if isinstance(message, Progress):
+            self.running[message.identity] = message
+        else:
+            self.running.pop(message.identity, None)
+            if not message.reused:
+                self.computed.append(message)
+            self.strategy.hear(message)
+            self._write_changed()
+        watch(self, message)
+
+    def _cell_run(self, cell: str) -> str:
+        return self.ledger.open_cell(self.board.record(cell), self.board.cells[cell].points[0])
+
+    def _write_changed(self, *, last: bool = False) -> None:
+        cells = list(self.board.cells) if last else sorted(self.board.changed)
+        for cell in cells:
+            self._cell_run(cell)
+            self.ledger.write_cell(self.board.record(cell), self.board.outcomes, last=last)
+        self.board.changed.clear()
+
+    def _interrupted(self) -> bool:
+        return any(o.status == "interrupted" for o in self.board.outcomes.values())
+
+    def _conclude(self) -> None:
+        """Leave nothing in the store that looks as if it went on."""
+        for identity, point in self.board.dropped.items():
+            self.ledger.end_killed(point, self.memory.begun.get(identity, ()))
+        self._write_changed(last=True)
+        facts = {**self.record.facts, **self.strategy.facts()}
+        self.record = replace(self.record, facts=facts)
+        self.ledger.close_study(
+            self.record, complete=not self.board.missing, failed=bool(self.board.failed)
+        )
+
+    @contextmanager
+    def _interruptible(self, tell: Callable[[str], None]) -> Iterator[None]:
+        def interrupted(number: int, frame: FrameType | None) -> None:
+            if self.stopping:
+                raise KeyboardInterrupt
+            self.stopping = True
+            tell("stopping: the runs that are on save themselves; Ctrl-C again stops at once")
+
+        before = {number: signal.signal(number, interrupted) for number in HEARD}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -1,0 +1,33 @@
+"""One run, as it travels to whatever computes it, and how far it is."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from lit_byz.config.identity import Identity
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run to compute: a composed config as plain data, so that it can be sent anywhere.
+
+    ``stop_above`` is the maximal accuracy beyond which the run cannot matter any more.
+    """
+
+    config: dict[str, Any]
+    code: Identity
+    parent_run_id: str | None = None
+    stop_above: float | None = None
+
+    @property
+    def identity(self) -> str:
+        return self.code.digest
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a task is."""
+
+    identity: str
+    step: int
+    steps: int
+    max_accuracy: float

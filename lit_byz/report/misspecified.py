@@ -1,0 +1,138 @@
+"""The mis-specified f: worst-case accuracy against what the server declares and the real f."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lit_byz.report.rendering import (
+    SIGNS,
+    Reader,
+    Rendered,
+    Summary,
+    as_csv,
+    files_in,
+    of_worst_case,
+    problems,
+    setting,
+)
+from lit_byz.tracking.records import StudyResult
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+# Declared f̂ and real f to the worst case.
+Matrix = Mapping[tuple[int, int], Summary]
+
+
+def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
+    """Worst cases by declared and real f."""
+    found = matrices_of(result)
+    title = f"{setting(result)}: {len(result.runs)} runs"
+    picture, numbers = files_in(folder, "declared")
+    figure(found, title, picture)
+    numbers.write_text(csv_of(found))
+    left_out = [tuple(pair) for pair in result.record.facts["left_out"]]
+    lines = []
+    if left_out:
+        pairs = ", ".join(f"(f̂={declared}, f={real})" for declared, real in left_out)
+        lines.append(f"left out, for want of 2 f̂ < n and 2 f < n: {pairs}")
+    arms = [
+        {
+            "arm": name,
+            "worst_cases": [
+                {"declared_f": declared, "f": real, "mean": s.mean, "std": s.std, "kind": s.kind}
+                for (declared, real), s in sorted(matrix.items())
+            ],
+        }
+        for name, matrix in found.items()
+    ]
+    content = {"arms": arms, "left_out": [list(p) for p in left_out], **problems(result)}
+    return Rendered([table(found, title), *lines], [picture, numbers], content)
+
+
+def matrices_of(result: StudyResult) -> Mapping[str, Matrix]:
+    """Each arm's worst cases by f̂ and f; pairs of which nothing is known are left out."""
+    found: dict[str, dict[tuple[int, int], Summary]] = {}
+    for cell in result.of_kind("cell"):
+        matrix = found.setdefault(cell.facts["arm"], {})
+        worst = of_worst_case(cell.worst_case)
+        if worst is not None:
+            matrix[cell.facts["assumed"], cell.facts["f"]] = worst
+    return found
+
+
+def _axes_of(matrices: Mapping[str, Matrix]) -> tuple[list[int], list[int]]:
+    keys = list(itertools.chain.from_iterable(matrices.values()))
+    return sorted({declared for declared, _ in keys}), sorted({real for _, real in keys})
+
+
+def table(matrices: Mapping[str, Matrix], title: str) -> "Table":
+    """A row per arm and declared f̂, a column per real f."""
+    from rich.table import Table
+
+    rows, columns = _axes_of(matrices)
+    caption = "worst-case maximal test accuracy in %; f̂: what the server assumes"
+    made = Table(title=title, title_justify="left", caption=caption)
+    made.add_column("arm")
+    made.add_column("declared f̂", justify="right")
+    for real in columns:
+        made.add_column(f"real f={real}", justify="right")
+    for name, matrix in matrices.items():
+        for declared in rows:
+            found = [matrix.get((declared, real)) for real in columns]
+            shown = [
+                "" if s is None else f"[bold]{s}[/bold]" if declared == real else str(s)
+                for s, real in zip(found, columns, strict=True)
+            ]
+            made.add_row(name or "one arm", str(declared), *shown)
+    return made
+
+
+def csv_of(matrices: Mapping[str, Matrix]) -> str:
+    rows = [
+        [name, declared, real, s.mean, s.std, s.seeds, s.kind]
+        for name, matrix in matrices.items()
+        for (declared, real), s in sorted(matrix.items())
+    ]
+    return as_csv(["arm", "declared_f", "real_f", "worst_case", "std", "seeds", "kind"], rows)
+
+
+def figure(matrices: Mapping[str, Matrix], title: str, path: Path) -> None:
+    """A heat map per arm: declared f̂ upwards, real f to the right; bold where they agree."""
+    from matplotlib.figure import Figure
+
+    rows, columns = _axes_of(matrices)
+    size = (1.2 + len(matrices) * (1.2 + 0.75 * max(len(columns), 2)), 1.6 + 0.6 * len(rows))
+    drawn = Figure(figsize=size, layout="constrained")
+    panels = drawn.subplots(1, max(len(matrices), 1), squeeze=False)[0]
+    image = None
+    for axes, (name, matrix) in zip(panels, matrices.items(), strict=False):
+        image = axes.imshow(
+            _grid(matrix, rows, columns), vmin=0, vmax=1, cmap="viridis", origin="lower"
+        )
+        for (declared, real), found in matrix.items():
+            place = (columns.index(real), rows.index(declared))
+            colour = "white" if found.mean < 0.6 else "black"
+            weight = "bold" if declared == real else "normal"
+            text = f"{SIGNS[found.kind]}{100 * found.mean:.0f}"
+            axes.annotate(
+                text, place, ha="center", va="center", color=colour, fontsize=8, weight=weight
+            )
+        axes.set_xticks(range(len(columns)), [str(real) for real in columns])
+        axes.set_yticks(range(len(rows)), [str(declared) for declared in rows])
+        axes.set(xlabel="real f", ylabel="declared f̂")
+        axes.set_title(name or "one arm", fontsize=9)
+    if image is not None:
+        drawn.colorbar(image, ax=list(panels), label="worst-case maximal accuracy")
+    drawn.suptitle(title, fontsize=9)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawn.savefig(path, dpi=140)
+
+
+def _grid(matrix: Matrix, rows: Sequence[int], columns: Sequence[int]) -> list[list[float]]:
+    nothing = float("nan")
+    return [
+        [found.mean if (found := matrix.get((row, column))) else nothing for column in columns]
+        for row in rows
+    ]

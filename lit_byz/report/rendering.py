@@ -1,0 +1,115 @@
+"""What a report of a study consists of, and how its numbers are written."""
+
+import csv
+import io
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lit_byz.tracking.records import CellResult, StudyResult
+from lit_byz.tracking.worst_case import Accuracy, WorstCase
+
+SIGNS = {"exact": "", "at most": "≤ ", "at least": "≥ ", "unknown": "? "}
+MARKERS = "osDv^P*X<>"
+
+# Another study of the same store, by the id of its run.
+Reader = Callable[[str], StudyResult]
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A report: what is printed, the files that were made, and numbers for MLflow and JSON."""
+
+    printed: Sequence[Any]
+    files: Sequence[Path]
+    content: Mapping[str, Any]
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Mean ± standard deviation over seeds in per cent, as it is shown."""
+
+    mean: float
+    std: float
+    seeds: int
+    kind: str = "exact"
+
+    def __str__(self) -> str:
+        spread = f" ± {100 * self.std:.1f}" if self.seeds > 1 else ""
+        return f"{SIGNS[self.kind]}{100 * self.mean:.1f}{spread}"
+
+
+def summarise(accuracies: Iterable[Accuracy]) -> Summary | None:
+    """The mean over seeds; a lower bound if any of them is one."""
+    found = list(accuracies)
+    if not found:
+        return None
+    values = [accuracy.value for accuracy in found]
+    spread = statistics.stdev(values) if len(values) > 1 else 0.0
+    kind = "at least" if any(accuracy.lower_bound for accuracy in found) else "exact"
+    return Summary(statistics.fmean(values), spread, len(values), kind)
+
+
+def of_worst_case(found: WorstCase) -> Summary | None:
+    """A worst case as it is shown; None where nothing is known of it."""
+    if found.kind == "unknown":
+        return None
+    return Summary(found.mean, found.std, found.seeds, found.kind)
+
+
+def shown_worst_case(cell: CellResult) -> str:
+    """A cell's worst case, and why it is only a bound where it is one."""
+    summary = of_worst_case(cell.worst_case)
+    text = "unknown" if summary is None else str(summary)
+    reasons = []
+    if cell.failed:
+        reasons.append(f"{len(cell.failed)} failed")
+    if cell.missing and not cell.facts.get("decided"):
+        reasons.append(f"{len(cell.missing)} missing")
+    return f"{text} ({', '.join(reasons)})" if reasons else text
+
+
+def as_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def files_in(folder: Path, name: str) -> tuple[Path, Path]:
+    """Where a report's figure and its numbers go; the folder is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{name}.png", folder / f"{name}.csv"
+
+
+def setting(result: StudyResult) -> str:
+    """What all runs of a study have in common, for its title."""
+    facts = result.record.facts
+    return f"{facts['dataset']}, {facts['partition']}, {facts['honest']} honest workers"
+
+
+def problems(result: StudyResult) -> dict[str, Any]:
+    """Runs that failed or are missing, for a program to read."""
+    return {
+        "failed": {
+            label(cell, run.label): (cell.outcomes[run.identity].error or "")
+            for cell, run in result.failed
+        },
+        "missing": [label(cell, run.label) for cell, run in result.missing],
+    }
+
+
+def label(cell: CellResult, run: str) -> str:
+    return f"{cell.name} | {run}" if cell.name else run
+
+
+def plain_worst_case(found: WorstCase) -> dict[str, Any] | None:
+    """For JSON."""
+    if found.kind == "unknown":
+        return None
+    return {"mean": found.mean, "std": found.std, "kind": found.kind}

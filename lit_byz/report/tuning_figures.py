@@ -1,0 +1,119 @@
+"""The pictures of a tuning study."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lit_byz.report.tuning import TrialResult, Tuned, shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = {"arc": "tab:green", "none": "tab:red"}
+
+
+def history_figure(study: Tuned, path: Path) -> None:
+    """Each trial's value in the order of the trials, and the best so far."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    drawn = Figure(figsize=(6.4, 4), layout="constrained")
+    axes = drawn.subplots()
+    _points(axes, study, lambda trial: trial.number)
+    best, steps = 0.0, []
+    for trial in study.trials:
+        if trial.state == "complete" and trial.value is not None:
+            best = max(best, trial.value)
+        if best > 0:
+            steps.append((trial.number, best))
+    if steps:
+        x, y = zip(*steps, strict=True)
+        axes.step(x, y, where="post", color="tab:blue", linewidth=1.2, label="best so far")
+    _lines(axes, study)
+    axes.set(xlabel="trial")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _finish(drawn, axes, study, path)
+
+
+def curve_figure(study: Tuned, path: Path) -> None:
+    """Worst case against each tuned key, with the comparisons as horizontal lines."""
+    from matplotlib.figure import Figure
+
+    keys = study.keys
+    drawn = Figure(figsize=(1.6 + 4.8 * len(keys), 4), layout="constrained")
+    panels = drawn.subplots(1, len(keys), sharey=True, squeeze=False)[0]
+    for key, axes in zip(keys, panels, strict=True):
+        _panel(axes, study, key)
+    _finish(drawn, panels[0], study, path, panels[1:])
+
+
+def _panel(axes: "Axes", study: Tuned, key: str) -> None:
+    values = [trial.params[key] for trial in study.trials]
+    numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    places = {shown(value): place for place, value in enumerate(dict.fromkeys(values))}
+
+    def place(trial: TrialResult) -> float:
+        return float(trial.params[key]) if numeric else places[shown(trial.params[key])]
+
+    if numeric and len(study.keys) == 1:  # with several keys neighbours differ in the others
+        done = [trial for trial in study.trials if trial.state == "complete"]
+        known = sorted((place(trial), trial.value or 0.0) for trial in done)
+        axes.plot(*zip(*known, strict=True), color="tab:blue", linewidth=1.2, zorder=2)
+    _points(axes, study, place)
+    _lines(axes, study)
+    if key in study.log:
+        axes.set_xscale("log")
+    if not numeric:
+        axes.set_xticks(range(len(places)), list(places))
+    axes.set(xlabel=f"{key} (log scale)" if key in study.log else key)
+
+
+def _points(axes: "Axes", study: Tuned, place: Callable[[TrialResult], float]) -> None:
+    """A dot for each complete trial, an open triangle for what a pruned one is at most."""
+    for state, marker, colour, label in (
+        ("complete", "o", "tab:blue", "worst case of a trial"),
+        ("pruned", "v", "none", "pruned: at most"),
+    ):
+        found = [t for t in study.trials if t.state == state and t.value is not None]
+        if found:
+            x, y = zip(*((place(t), float(t.value or 0.0)) for t in found), strict=True)
+            axes.scatter(
+                x, y, marker=marker, s=34, c=colour, edgecolors="tab:blue", label=label, zorder=3
+            )
+            if state == "pruned":  # its worst case lies somewhere below
+                axes.vlines(x, 0, y, color="tab:blue", alpha=0.15, linewidth=1.2, zorder=1)
+    best = study.best
+    if best is not None and best.value is not None:
+        label = f"best: {best.settings}"
+        at = [place(best)], [best.value]
+        axes.scatter(*at, marker="*", s=190, c="gold", edgecolors="black", label=label, zorder=4)
+
+
+def _lines(axes: "Axes", study: Tuned) -> None:
+    for number, comparison in enumerate(study.comparisons):
+        if comparison.value is None:
+            continue
+        short = comparison.name.split("=")[-1]
+        label = f"{comparison.name}: {100 * comparison.value:.1f} %"
+        colour = COLOURS.get(short, f"C{number + 3}")
+        style = "-" if number % 2 else "--"
+        axes.axhline(comparison.value, color=colour, linestyle=style, linewidth=1.4, label=label)
+
+
+def _finish(
+    drawn: Any, axes: "Axes", study: Tuned, path: Path, others: "Sequence[Axes]" = ()
+) -> None:
+    values = [t.value for t in study.trials if t.value is not None]
+    values += [c.value for c in study.comparisons if c.value is not None]
+    top = max(values, default=1.0)
+    axes.set(ylabel="worst-case maximal test accuracy")
+    axes.set_ylim(0, min(1.05, math.ceil(10 * top + 0.5) / 10))
+    for each in (axes, *others):
+        each.grid(alpha=0.3)
+    drawn.suptitle(study.title, fontsize=9)
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        drawn.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawn.savefig(path, dpi=140)

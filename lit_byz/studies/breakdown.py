@@ -1,0 +1,229 @@
+"""Breakdown points: the smallest f at which the worst case falls below a threshold.
+
+The search is a bisection over f, which assumes that an arm that breaks at some f breaks at every
+larger one. Its runs are those of the full grid over f, a few of them: each probe of an arm (a way
+of clipping, say) at an f is a cell, and ends as soon as its runs decide it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lit_byz.config.grid import Grid, Point, points
+from lit_byz.errors import BadRequest
+from lit_byz.execution.board import Board, Proposal, Recall, nothing_known
+from lit_byz.studies.grid import UNKNOWN_HARM, GridStudy
+from lit_byz.tracking.outcome import Outcome
+from lit_byz.tracking.worst_case import WorstCase
+
+REAL = "workers.f"
+
+
+@dataclass
+class Bisection:
+    """The smallest f in 1 … ``most`` that breaks, where all larger ones break too.
+
+    >>> search = Bisection(most=9)
+    >>> while (f := search.next) is not None:
+    ...     search.note(f, broken=f >= 4)
+    >>> search.answer
+    4
+    """
+
+    most: int
+    holds: int = 0
+    breaks: int | None = None
+
+    @property
+    def _above(self) -> int:
+        return self.most + 1 if self.breaks is None else self.breaks
+
+    @property
+    def next(self) -> int | None:
+        """The f to look at, or None if the answer is known."""
+        return None if self._above - self.holds == 1 else (self.holds + self._above) // 2
+
+    def note(self, f: int, broken: bool) -> None:
+        if broken:
+            self.breaks = f
+        else:
+            self.holds = f
+
+    @property
+    def answer(self) -> int | None:
+        """The smallest f that breaks; None if all hold, or as long as ``next`` has one to ask."""
+        return self.breaks if self.next is None else None
+
+
+def is_broken(found: WorstCase, threshold: float) -> bool | None:
+    """Whether the mean worst case is below the threshold; None while runs leave it open."""
+    if found.at_most < threshold:
+        return True
+    return False if found.at_least >= threshold else None
+
+
+@dataclass
+class Arm:
+    """One arm of a study: its runs at every f, how far its search is, and the f being probed."""
+
+    by_f: dict[int, list[Point]]
+    search: Bisection
+    probed: list[int] = field(default_factory=list)
+    open: int | None = None
+
+
+@dataclass
+class BreakdownStudy:
+    """Arms that each look for their breakdown point, independently of each other.
+
+    A probe is decided as soon as the upper bound of its mean worst case is below the threshold:
+    runs that have not begun are then dropped. With ``decide_only`` runs also stop where they
+    cannot change an answer: with one seed at the threshold, with several where they cannot lower
+    the worst case of their own seed (the mean may still need its exact value).
+    """
+
+    arms: dict[str, Arm]
+    threshold: float = 0.5
+    decide_only: bool = False
+    board: Board = field(default_factory=Board)
+    used_before: int | None = None
+    """The runs that it took when it was decided first: later it may find runs it did without."""
+
+    def propose(self) -> Proposal | None:
+        board = self.board
+        if not board.waiting:
+            for name in self.arms:
+                self._advance(name)
+        if not board.waiting:
+            return None
+        harm = board.harm()
+
+        def urgency(place: int) -> tuple[float, ...]:
+            point = board.waiting[place]
+            known = harm.get(point.attack, UNKNOWN_HARM)
+            return board.busy(point.cell, point.seed), known, place
+
+        point = board.waiting[min(range(len(board.waiting)), key=urgency)]
+        return Proposal(board.start(point), self._bound(point))
+
+    def hear(self, outcome: Outcome) -> None:
+        self.board.end(outcome)
+        for name in self.arms:
+            self._judge(name)
+            self._advance(name)
+
+    def _advance(self, name: str) -> None:
+        """Begin an arm's next probe; what is known already may decide it."""
+        arm = self.arms[name]
+        while arm.open is None and (f := arm.search.next) is not None:
+            arm.open = f
+            arm.probed.append(f)
+            self.board.add(arm.by_f[f], arm=name, f=f, decided=False)
+            self._judge(name)
+
+    def _judge(self, name: str) -> None:
+        arm = self.arms[name]
+        if arm.open is None:
+            return
+        cell = arm.by_f[arm.open][0].cell
+        found = self.board.worst_case(cell)
+        broken = is_broken(found, self.threshold)
+        if broken is None:
+            return
+        if not broken and not self.decide_only and found.missing:
+            return  # decided, but what holds is shown with its exact worst case
+        arm.search.note(arm.open, broken)
+        self.board.drop(cell)
+        self.board.say(cell, decided=True)
+        arm.open = None
+
+    def _bound(self, point: Point) -> float | None:
+        if not self.decide_only:
+            return None
+        seeds = {other.seed for other in self.board.cells[point.cell].points}
+        return self.threshold if len(seeds) == 1 else self.board.smallest(point)
+
+    @property
+    def most(self) -> int:
+        return max(arm.search.most for arm in self.arms.values())
+
+    @property
+    def grid_points(self) -> list[Point]:
+        """The runs of the full grid."""
+        return [p for arm in self.arms.values() for at_f in arm.by_f.values() for p in at_f]
+
+    def most_runs(self) -> int:
+        """The runs of a search in which no probe is decided early."""
+        return sum(
+            arm.search.most.bit_length() * max(len(at_f) for at_f in arm.by_f.values())
+            for arm in self.arms.values()
+        )
+
+    def facts(self) -> Mapping[str, Any]:
+        used = sum(o.accuracy is not None for o in self.board.outcomes.values())
+        if self.used_before is not None:
+            used = self.used_before
+        return {
+            "threshold": self.threshold,
+            "most": self.most,
+            "runs_used": used,
+            "runs_full_grid": len(self.grid_points),
+            "arms": {
+                name: {"breakdown": arm.search.answer, "decided": arm.search.next is None}
+                for name, arm in self.arms.items()
+            },
+        }
+
+
+def arm_of(point: Point) -> str:
+    """What a run's arm is called: its cell without f."""
+    return point.without((REAL,)).cell
+
+
+class FullGrid(GridStudy):
+    """The full grid over f, its cells marked as the search marks its own."""
+
+    def __init__(self, points: Sequence[Point], recall: Recall = nothing_known) -> None:
+        super().__init__(points, recall)
+        for cell in self.board.cells.values():
+            point = cell.points[0]
+            cell.facts.update(arm=arm_of(point), f=int(point.plain["workers"]["f"]))
+
+
+def make_arms(grid: Grid, max_f: int | None = None) -> dict[str, Arm]:
+    """The arms of a grid, with every run of the full grid over f composed."""
+    for key in (REAL, "workers.honest"):
+        if key in grid.keys:
+            raise BadRequest(f"{key}: must not be an axis here; f goes from 1 to --max-f")
+    most = _largest_f(grid, max_f)
+    arms: dict[str, Arm] = {}
+    for point in points(replace(grid, axes={**grid.axes, REAL: list(range(1, most + 1))})):
+        arm = arms.setdefault(arm_of(point), Arm({}, Bisection(most)))
+        arm.by_f.setdefault(int(point.plain["workers"]["f"]), []).append(point)
+    return arms
+
+
+def make_breakdown(
+    arms: dict[str, Arm], threshold: float, decide_only: bool, recall: Recall = nothing_known
+) -> BreakdownStudy:
+    if not 0 < threshold <= 1:
+        raise BadRequest(f"--threshold {threshold:g}: must be above 0 and at most 1")
+    return BreakdownStudy(arms, threshold, decide_only, Board(recall))
+
+
+def _largest_f(grid: Grid, max_f: int | None) -> int:
+    """``max_f``, or the largest f with 2 f < n, n = honest + f."""
+    if grid.also:
+        raise BadRequest("grid.also: a breakdown study takes axes only")
+    first = {**next(grid.values()), REAL: 1}
+    honest = int(points(Grid(grid.base, also=[first]))[0].plain["workers"]["honest"])
+    if honest < 2:
+        raise BadRequest(f"workers.honest = {honest}: must be at least 2 for any f with 2 f < n")
+    if max_f is None:
+        return honest - 1
+    if not 1 <= max_f < honest:
+        raise BadRequest(
+            f"--max-f {max_f}: must be from 1 to {honest - 1}, so that 2 f < n "
+            f"with workers.honest = {honest}"
+        )
+    return max_f

@@ -1,0 +1,57 @@
+"""A plain grid: every run, in order; or only as far as the worst case needs them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lit_byz.config.grid import Point
+from lit_byz.execution.board import Board, Proposal, Recall, nothing_known
+from lit_byz.tracking.outcome import Outcome
+
+# What an attack is taken to leave of the accuracy before anything is known of it.
+UNKNOWN_HARM = 0.5
+
+
+class GridStudy:
+    """Every run of a grid, one after the other."""
+
+    def __init__(self, points: Sequence[Point], recall: Recall = nothing_known) -> None:
+        self.board = Board(recall)
+        self.board.add(points)
+
+    def propose(self) -> Proposal | None:
+        waiting = self.board.waiting
+        return Proposal(self.board.start(waiting[0])) if waiting else None
+
+    def hear(self, outcome: Outcome) -> None:
+        self.board.end(outcome)
+
+    def facts(self) -> Mapping[str, Any]:
+        return {}
+
+
+class WorstCaseStudy(GridStudy):
+    """A grid of which only the worst cases count: runs stop once they cannot lower theirs.
+
+    Cells that nobody works on come first, and within one the attack that has hurt most so far.
+    """
+
+    def __init__(self, points: Sequence[Point], recall: Recall = nothing_known) -> None:
+        super().__init__(points, recall)
+        self.board.reconsider(self.board.points)
+
+    def propose(self) -> Proposal | None:
+        board = self.board
+        if not board.waiting:
+            return None
+        harm = board.harm()
+
+        def urgency(place: int) -> tuple[float, ...]:
+            point = board.waiting[place]
+            known = harm.get(point.attack, UNKNOWN_HARM)
+            return board.busy(point.cell, point.seed), known, place
+
+        point = board.waiting[min(range(len(board.waiting)), key=urgency)]
+        return Proposal(board.start(point), board.smallest(point))
+
+    def facts(self) -> Mapping[str, Any]:
+        return {"worst_case_only": True}

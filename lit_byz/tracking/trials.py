@@ -1,0 +1,296 @@
+"""The trials of a study in an Optuna storage: each once, each in the hands of one process."""
+
+import hashlib
+import itertools
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lit_byz.config.grid import Values
+from lit_byz.config.search_space import Problem
+from lit_byz.errors import BadRequest, RunFailed
+from lit_byz.tracking.claims import Claims, claims_at, held
+from lit_byz.tracking.store import without_password
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial
+
+# Trials at random before the sampler trusts what it has seen.
+STARTUP = 6
+# Attributes of a study and of its trials.
+IDENTITY, RETRY_OF = "lit_byz.identity", "retry_of"
+RUNS, RUNS_PRUNED = "runs", "runs_pruned"
+
+
+STATES = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial as every process sees it; ``value`` of a pruned one is what it is at most."""
+
+    number: int
+    params: Values
+    state: str
+    value: float | None = None
+    runs: Mapping[str, Any] = field(default_factory=dict)
+    pruned_runs: int = 0
+
+
+@dataclass
+class TrialBook:
+    """A study's trials.
+
+    A process has a claim on each trial that it works on, and one on the study while it takes a
+    trial: a trial that is marked as running and that nobody claims was left by a process that is
+    gone, and is taken up by the next.
+    """
+
+    problem: Problem
+    study: "Study"
+    storage: "BaseStorage"
+    claims: Claims
+    retry_failed: bool = False
+    _held: dict[int, Callable[[], None]] = field(default_factory=dict)
+    _to_retry: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.retry_failed:  # once: what fails again waits for the next command
+            self._to_retry = {trial.number for trial in self.failed()}
+
+    def trials(self) -> list[Trial]:
+        return [_as_trial(trial) for trial in self._stored()]
+
+    def _stored(self) -> "Sequence[FrozenTrial]":
+        return self.study.get_trials(deepcopy=False)
+
+    @property
+    def incumbent(self) -> float | None:
+        """The best value of a complete trial, whoever computed it."""
+        from optuna.trial import TrialState
+
+        values = [t.value for t in self._stored() if t.state == TrialState.COMPLETE]
+        return max((value for value in values if value is not None), default=None)
+
+    def take(self) -> Trial | None:
+        """A trial to work on: one that was left behind, one to be tried again, or a new one."""
+        from optuna.trial import TrialState
+
+        with held(self.claims, _claim(self.study.study_name)):  # nobody else takes one meanwhile
+            trials = self._stored()
+            for trial in trials:
+                if trial.state == TrialState.RUNNING and self._hold(trial.number):
+                    return _as_trial(trial)
+            for trial in self.failed():
+                if trial.number in self._to_retry:
+                    return self._add(trial.params, {RETRY_OF: trial.number})
+            if self.used >= self.problem.trials:
+                return None
+            return self._add(self._suggest(trials), {})
+
+    def failed(self) -> "list[FrozenTrial]":
+        """Trials that failed and were not tried again."""
+        from optuna.trial import TrialState
+
+        trials = self._stored()
+        retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
+        return [t for t in trials if t.state == TrialState.FAIL and t.number not in retried]
+
+    @property
+    def used(self) -> int:
+        """How many trials there are; one that is tried again counts once."""
+        trials = self._stored()
+        return len(trials) - sum(RETRY_OF in trial.user_attrs for trial in trials)
+
+    @property
+    def settled(self) -> int:
+        """How many trials have come to their end."""
+        return sum(trial.state.is_finished() for trial in self._stored())
+
+    def note(self, number: int, runs: Mapping[str, Any]) -> None:
+        """Keep what is known of a trial's runs."""
+        self.storage.set_trial_user_attr(self._id(number), RUNS, dict(runs))
+
+    def complete(self, number: int, value: float, pruned_runs: int) -> None:
+        self._end(number, pruned_runs, value=value)
+
+    def prune(self, number: int, upper_bound: float, pruned_runs: int) -> None:
+        from optuna.trial import TrialState
+
+        # At one step for all, so that the sampler orders pruned trials by their bounds alone.
+        self.storage.set_trial_intermediate_value(self._id(number), 0, upper_bound)
+        self._end(number, pruned_runs, state=TrialState.PRUNED)
+
+    def fail(self, number: int, pruned_runs: int) -> None:
+        from optuna.trial import TrialState
+
+        self._end(number, pruned_runs, state=TrialState.FAIL)
+
+    def _end(self, number: int, pruned_runs: int, **told: Any) -> None:
+        self.storage.set_trial_user_attr(self._id(number), RUNS_PRUNED, pruned_runs)
+        if "value" in told:
+            self.study.tell(number, told["value"])
+        else:
+            self.study.tell(number, state=told["state"])
+        self.release(number)
+
+    def release(self, number: int) -> None:
+        self._held.pop(number)()
+
+    def _hold(self, number: int) -> bool:
+        if number in self._held:
+            return False
+        give_back = self.claims.take(f"{_claim(self.study.study_name)}-{number}")
+        if give_back is None:
+            return False
+        self._held[number] = give_back
+        return True
+
+    def _add(self, params: Values, attributes: dict[str, Any]) -> Trial:
+        from optuna.trial import TrialState, create_trial
+
+        space = {key: part.distribution() for key, part in self.problem.space.items()}
+        new = create_trial(
+            state=TrialState.RUNNING, params=params, distributions=space, user_attrs=attributes
+        )
+        self.study.add_trial(new)
+        made = self._stored()[-1]
+        self._hold(made.number)
+        return _as_trial(made)
+
+    def _suggest(self, trials: "Sequence[FrozenTrial]") -> Values:
+        """What to try next, from the seed, the number of the trial and what is known so far."""
+        import optuna
+
+        seed = self.problem.reference()[0].seed
+        own_seed = int(_digest(f"{seed} {len(trials)}")[:8], 16)
+        # In a study of its own, so that nothing is stored before it is known to be new.
+        scratch = optuna.create_study(
+            direction="maximize",
+            sampler=optuna.samplers.TPESampler(
+                seed=own_seed, n_startup_trials=STARTUP, constant_liar=True
+            ),
+        )
+        scratch.add_trials(trials)
+        space = self.problem.space
+        asked = scratch.ask({key: part.distribution() for key, part in space.items()}).params
+        tried = [trial.params for trial in trials]
+        params = {key: part.rounded(asked[key]) for key, part in space.items()}
+        if params not in tried:
+            return params
+        if asked not in tried:
+            return asked
+        product = itertools.product(*(part.values() for part in space.values()))
+        untried = [
+            values for row in product if (values := dict(zip(space, row, strict=True))) not in tried
+        ]
+        return random.Random(own_seed).choice(untried)
+
+    def _id(self, number: int) -> int:
+        study_id = self.storage.get_study_id_from_name(self.study.study_name)
+        return self.storage.get_trial_id_from_study_id_trial_number(study_id, number)
+
+
+def _as_trial(stored: "FrozenTrial") -> Trial:
+    attributes = stored.user_attrs
+    return Trial(
+        number=stored.number,
+        params=stored.params,
+        state=STATES.get(stored.state.name, "running"),
+        value=stored.value,
+        runs=attributes.get(RUNS, {}),
+        pruned_runs=int(attributes.get(RUNS_PRUNED, 0)),
+    )
+
+
+def open_book(
+    problem: Problem, folder: Path, *, name: str | None, url: str | None, retry_failed: bool = False
+) -> TrialBook:
+    """The trials of a problem, new or as they were left.
+
+    ``folder`` is that of the runs' store; ``url`` names a database instead of a journal there.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study_name = name or default_name(problem)
+    claims = claims_at(url, folder)
+    # Two processes that make the tables of a new database would trip over each other.
+    with _reached(url), held(claims, _claim(study_name)):
+        storage = _storage(folder, study_name, url)
+        study = optuna.create_study(
+            storage=storage, study_name=study_name, direction="maximize", load_if_exists=True
+        )
+        known = study.user_attrs.get(IDENTITY)
+        if known is None:
+            study.set_user_attr(IDENTITY, problem.identity)
+    if known not in (None, problem.identity):
+        raise BadRequest(f"--study {study_name}: is a study of other settings; choose another name")
+    return TrialBook(problem, study, storage, claims, retry_failed)
+
+
+def default_name(problem: Problem) -> str:
+    """The same for the same settings, so that the same command goes on with its study."""
+    return f"tune-{problem.reference()[0].plain['dataset']['name']}-{problem.identity[:10]}"
+
+
+def check_url(url: str | None) -> None:
+    """Refuse what cannot be the address of a database, before anything is made."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    if url is None:
+        return
+    try:
+        make_url(url).get_dialect()
+    except (ArgumentError, ImportError) as error:
+        raise BadRequest(
+            f"--storage {without_password(url)}: must be the URL of a database, such as "
+            f"sqlite:///study.db ({' '.join(str(error).split())})"
+        ) from error
+
+
+def _storage(folder: Path, study_name: str, url: str | None) -> "BaseStorage":
+    from optuna.storages import JournalStorage, RDBStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    if url is None:
+        path = folder / "optuna" / f"{_file_name(study_name)}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return JournalStorage(JournalFileBackend(str(path)))
+    waiting = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
+    return RDBStorage(url, engine_kwargs=waiting)
+
+
+@contextmanager
+def _reached(url: str | None) -> Iterator[None]:
+    """Say in one line that a database cannot be had."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (SQLAlchemyError, ImportError, OSError) as error:
+        if url is None:
+            raise
+        text = f"--storage {url}: cannot be opened: {' '.join(str(error).split())[:300]}"
+        raise RunFailed(without_password(text)) from error
+
+
+def _file_name(study_name: str) -> str:
+    """A study's name where it can be a file's; a marked copy of it where it cannot."""
+    safe = "".join(c if c.isalnum() or c in "-_. " else "_" for c in study_name)[:100]
+    return safe if safe == study_name else f"{safe}-{_digest(study_name)[:8]}"
+
+
+def _claim(study_name: str) -> str:
+    return _digest(study_name)[:24]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(json.dumps(text).encode()).hexdigest()

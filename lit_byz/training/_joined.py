@@ -1,0 +1,138 @@
+"""Gradients of all workers from one pass, for models of linear and convolutional layers."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from lit_byz.training import _convolution
+from lit_byz.training._stochastic import BatchNorm
+from lit_byz.training._task import FlippedLabels, Task
+
+
+def joined(
+    task: Task,
+    rows: Tensor,
+    share: float,
+    x: Tensor,
+    y: Tensor,
+    buffers: dict[str, Tensor],
+    flipped: FlippedLabels | None = None,
+) -> Tensor:
+    """One forward and backward over all examples, and per worker only the weights' gradients.
+
+    Gradients with respect to activations do not mix examples, so one pass serves all workers; a
+    layer's weight gradient then comes from a worker's part of its inputs and output gradients.
+    """
+    workers = len(x)
+    flat_buffers = {name: value.flatten(0, 1) for name, value in buffers.items()}
+    with _frozen(task.model), _probes(task.model) as probes:
+        output = task.output(flat_buffers, x.flatten(0, 1))
+        losses = torch.stack(
+            [task.loss(*part) for part in zip(output.chunk(workers), y, strict=True)]
+        )
+        _check_run(task, probes)
+        layers = list(probes)
+        places = [probes[layer][1] for layer in layers]
+        deltas = torch.autograd.grad(losses.sum(), places, retain_graph=flipped is not None)
+        if flipped is not None:
+            other = torch.autograd.grad(task.loss(output, flipped.labels.flatten()), places)
+    inputs = [probes[layer][0] for layer in layers]
+    _add_weight_gradients(task, layers, inputs, deltas, rows, share)
+    if flipped is not None:
+        _add_weight_gradients(task, layers, inputs, other, flipped.vector.unsqueeze(0), 1.0)
+    return losses.detach()
+
+
+@torch.no_grad()
+def _add_weight_gradients(
+    task: Task,
+    layers: Sequence[nn.Module],
+    inputs: Sequence[Tensor],
+    deltas: Sequence[Tensor],
+    rows: Tensor,
+    share: float,
+) -> None:
+    """Add to each row the weights' gradients from its part of the examples, times ``share``."""
+    slots = dict(zip(map(id, task.flat.parameters), task.flat.views(rows), strict=True))
+    for layer, x, delta in zip(layers, inputs, deltas, strict=True):
+        if isinstance(layer, nn.Linear):
+            _linear(layer, x, delta, len(rows), share, slots)
+        elif isinstance(layer, nn.Conv2d):
+            weights, biases = (slots.get(id(p)) for p in (layer.weight, layer.bias))
+            _convolution.add_gradients(layer, x, delta, share, weights, biases)
+
+
+def _check_run(task: Task, probes: dict[nn.Module, tuple[Tensor, Tensor]]) -> None:
+    """A layer whose weight is used without calling the layer would seem to have no gradient."""
+    seen = {id(p) for layer in probes for p in layer.parameters(recurse=False)}
+    if not all(id(p) in seen for p in task.flat.parameters):
+        raise ValueError("a trained layer was not run: its gradient cannot be found; use loop")
+
+
+@contextmanager
+def _frozen(model: nn.Module) -> Iterator[None]:
+    """Parameters that autograd leaves alone."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    for parameter in trained:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in trained:
+            parameter.requires_grad_(True)
+
+
+@contextmanager
+def _probes(model: nn.Module) -> Iterator[dict[nn.Module, tuple[Tensor, Tensor]]]:
+    """Each layer's input and output, kept as the model runs."""
+    kept: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+
+    def keep(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        if layer in kept:
+            raise ValueError(f"{layer} runs twice: its gradients cannot be told apart")
+        if isinstance(layer, nn.Conv2d):
+            output = _convolution.with_fast_backward(layer, inputs[0], output)
+        if not output.requires_grad:
+            output = output.detach().requires_grad_()
+        kept[layer] = (inputs[0].detach(), output)
+        return output
+
+    layers = [module for module in model.modules() if isinstance(module, nn.Linear | nn.Conv2d)]
+    hooks = [layer.register_forward_hook(keep) for layer in layers]
+    try:
+        yield kept
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _linear(
+    layer: nn.Linear,
+    inputs: Tensor,
+    delta: Tensor,
+    workers: int,
+    share: float,
+    slots: dict[int, Tensor],
+) -> None:
+    inputs = inputs.reshape(workers, -1, layer.in_features)
+    delta = delta.reshape(workers, -1, layer.out_features)
+    if id(layer.weight) in slots:
+        slots[id(layer.weight)].baddbmm_(delta.mT, inputs, alpha=share)
+    if layer.bias is not None and id(layer.bias) in slots:
+        slots[id(layer.bias)].add_(delta.sum(1), alpha=share)
+
+
+def supports_joined(model: nn.Module) -> bool:
+    """Whether every trained parameter sits in a layer that ``joined`` knows how to split."""
+    known = {
+        id(p)
+        for module in model.modules()
+        if type(module) in (nn.Linear, nn.Conv2d)  # a subclass may compute something else
+        and not (isinstance(module, nn.Conv2d) and module.padding_mode != "zeros")
+        and not isinstance(getattr(module, "padding", 0), str)
+        for p in (module.weight, module.bias)
+    }
+    batch_norm = any(isinstance(module, BatchNorm) for module in model.modules())
+    return not batch_norm and all(id(p) in known for p in model.parameters() if p.requires_grad)

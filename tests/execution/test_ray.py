@@ -1,0 +1,139 @@
+"""Sweeps on Ray: a real one, on this machine. Most of the time is Ray's, and imports."""
+
+import argparse
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lit_byz.experiment.executors import RayTasks
+from lit_byz.experiment.session import make_executor
+
+from tests.cli._sweeps import GRID, RUNS, arguments, furnish, results, rows, sweep
+
+USER = """
+import time
+from lit_byz.attacks import Attack, SignFlip
+
+class Broken(Attack):
+    def plan(self, scene, state):
+        raise RuntimeError("this attack always fails")
+
+class Slow(SignFlip):
+    def plan(self, scene, state):
+        time.sleep(0.05)
+        return super().plan(scene, state)
+"""
+RAY = ("--executor", "ray")
+
+
+def with_attacks(*names: str, **train: Any) -> dict[str, Any]:
+    settings = {**GRID["train"], **train}  # type: ignore[dict-item]
+    return {**GRID, "train": settings, "grid": {"axes": {"attack": list(names)}}}
+
+
+def test_workers_limits_the_runs_at_once() -> None:
+    options = argparse.Namespace(executor="ray", ray_address="auto", workers=3)
+    assert make_executor(options) == RayTasks("auto", 3)
+
+
+@pytest.mark.slow
+def test_the_same_results_as_local_processes(tmp_path: Path) -> None:
+    furnish(tmp_path)
+    (tmp_path / "my_attacks.py").write_text(USER)
+    grid = with_attacks("sf", "lf", "my_attacks.Broken")
+    on_ray = sweep(tmp_path, *RAY, "--workers", "1", "--json", grid=grid)
+    assert on_ray.returncode == 1
+    assert results(on_ray)["failed"] == {
+        "my_attacks.Broken | seed 1": "RuntimeError: this attack always fails"
+    }
+    # Three lines, one for each run: Ray itself says nothing.
+    assert len(on_ray.stderr.splitlines()) == 3, on_ray.stderr
+    statuses = sorted(status for _, status in rows(tmp_path, RUNS))
+    assert statuses == ["FAILED", "FINISHED", "FINISHED"]
+    local = tmp_path / "local"
+    furnish(local)
+    (local / "my_attacks.py").write_text(USER)
+    by_processes = sweep(local, "--json", grid=grid)
+    assert results(on_ray)["cells"] == results(by_processes)["cells"]
+    sources = rows(tmp_path, "select distinct value from tags where key = 'mlflow.source.name'")
+    assert sources == [("sweep.py",)]
+
+
+@contextlib.contextmanager
+def going_on(folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A sweep on Ray of two long runs, both with a checkpoint."""
+    (folder / "my_attacks.py").write_text(USER)
+    grid = with_attacks("my_attacks.Slow", steps=100)
+    grid["grid"]["axes"]["seed"] = [1, 2]
+    process = subprocess.Popen(
+        arguments(folder, *RAY, grid=grid),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 90
+        while len(list(folder.glob("mlruns/checkpoints/*/last.ckpt"))) < 2:
+            assert time.monotonic() < deadline
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _workers(main: int) -> list[int]:
+    """Ray's processes below a sweep's main process that compute a run."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    found = []
+    for number in parents:
+        above = number
+        while above in parents and above != main:
+            above = parents[above]
+        with contextlib.suppress(OSError):
+            command = Path(f"/proc/{number}/cmdline").read_bytes()
+            if above == main and command.startswith(b"ray::compute_remotely"):
+                found.append(number)
+    return found
+
+
+@pytest.mark.slow
+def test_whatever_is_killed_or_interrupted_is_gone_on_with(tmp_path: Path) -> None:
+    furnish(tmp_path)
+    with going_on(tmp_path) as process:
+        os.kill(_workers(process.pid)[0], signal.SIGKILL)
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGINT)
+        text, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, text
+    assert "2 runs are missing: the same command goes on" in text
+    # The run whose worker was killed is still shown as one that is on; the other one saved itself.
+    assert sorted(status for _, status in rows(tmp_path, RUNS)) == ["KILLED", "RUNNING"]
+    with going_on(tmp_path) as process:
+        _wait_until(lambda: len(_workers(process.pid)) == 2)
+        workers = _workers(process.pid)
+        process.kill()
+        _wait_until(lambda: not any(Path(f"/proc/{number}").exists() for number in workers))
+    done = subprocess.run(process.args, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    # Gone on with, not begun anew.
+    assert [status for _, status in rows(tmp_path, RUNS)] == ["FINISHED", "FINISHED"]
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -1,0 +1,131 @@
+"""Runs that end otherwise than well, users' callbacks, and the command's last words."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lit_byz.experiment.config import compose
+from lit_byz.experiment.summary import summary
+
+from lit_byz.errors import BadRequest
+from tests.execution import _runs
+from tests.execution._runs import MODULE, quick
+
+DIVERGING = [
+    *("attack=foe", "attack.tau=1e6", "clip=none", "mix=none", "rule=average"),
+    *("train.steps=300", "train.lr=1e3", "train.eval_every=100", "model=mlp"),
+]
+
+
+@pytest.fixture
+def _users_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _runs.write_users_parts(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_non_finite_attack(tmp_path: Path, value: str) -> None:
+    """The server takes the attackers' vectors for zeros, counts them and goes on."""
+    settings = ["train.steps=6", "workers.f=2", "tracking.enabled=false"]
+    result = quick(tmp_path, *settings, "attack=non_finite", f"attack.value={value}")
+    assert result.status == "finished"
+    assert result.history["server/non_finite"] == [(step, 2.0) for step in range(6)]
+    zeros = quick(tmp_path, *settings, "attack=zero")
+    assert zeros.history["server/non_finite"] == [(step, 0.0) for step in range(6)]
+    for key in ("train/loss", "test/accuracy", "server/output_norm"):
+        for (_, ours), (_, theirs) in zip(result.history[key], zeros.history[key], strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-5), key
+
+
+def test_divergence_is_a_result(tmp_path: Path) -> None:
+    result = quick(tmp_path, *DIVERGING)
+    assert result.status == "diverged"
+    assert 0 < result.steps_done < 300
+    assert _runs.status_of(tmp_path, result.run_id) == "FINISHED"
+    assert _runs.tags_of(tmp_path, result.run_id)["lit_byz.status"] == "diverged"
+    values = _runs.values_of(tmp_path, result.run_id)
+    assert all(math.isfinite(value) for value in values.values())
+    assert ("test/max_accuracy", result.steps_done - 1) in values
+    assert _runs.duplicates(tmp_path) == []
+    again = quick(tmp_path, *DIVERGING, "resume=auto")
+    assert again.reused
+    assert (again.status, again.steps_done) == ("diverged", result.steps_done)
+    assert again.max_accuracy == result.max_accuracy
+    text = summary(compose([*_runs.QUICK, *DIVERGING]), result)
+    assert f"diverged: every honest vector was non-finite at step {result.steps_done}" in text
+
+
+def test_lost_honest_workers_are_counted(tmp_path: Path) -> None:
+    """A worker whose momentum has become NaN counts as non-finite, and does not end the run."""
+    from lightning.pytorch.callbacks import Callback
+
+    class Spoil(Callback):
+        def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+            if pl_module.global_step == 2:
+                pl_module.momentums[1, 3] = math.nan
+
+    for attack in ("sf", "mimic", "foe", "lf"):
+        settings = ["train.steps=4", f"attack={attack}", "tracking.enabled=false"]
+        result = quick(tmp_path, *settings, callbacks=[Spoil()])
+        assert result.status == "finished"
+        counts = [count for _, count in result.history["server/non_finite"]]
+        assert counts == [0.0, 0.0, 1.0, 1.0], attack
+        assert all(math.isfinite(v) for _, v in result.history["test/loss"])
+
+
+@pytest.mark.usefixtures("_users_parts")
+def test_failed_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = [f"attack={MODULE}.Breaks", "train.steps=6", "train.checkpoint_every=2"]
+    assert _runs.command(tmp_path, settings) == 1
+    assert capsys.readouterr().err == "error: RuntimeError: the attackers lost their nerve\n"
+    (run_id,) = _runs.run_ids(tmp_path)
+    assert _runs.status_of(tmp_path, run_id) == "FAILED"
+    tags = _runs.tags_of(tmp_path, run_id)
+    assert tags["lit_byz.error"] == "RuntimeError: the attackers lost their nerve"
+    assert _runs.steps_of(tmp_path, run_id, "train/loss") == [0, 1, 2]
+    # It goes on from its checkpoint, and fails again for the same reason.
+    assert _runs.command(tmp_path, [*settings, "resume=auto"]) == 1
+    assert _runs.run_ids(tmp_path) == [run_id]
+    assert _runs.status_of(tmp_path, run_id) == "FAILED"
+    assert _runs.duplicates(tmp_path) == []
+
+
+@pytest.mark.usefixtures("_users_parts")
+def test_users_callbacks(tmp_path: Path) -> None:
+    settings = ["train.steps=2", "attack=sf", "tracking.enabled=false"]
+    entry = f"{{name: {MODULE}.KeepParameters, path: {tmp_path}/last.pt}}"
+    both = f"[{entry}, lit_byz.training.DissimilarityLogger]"
+    result = quick(tmp_path, *settings, f"trainer.callbacks={both}")
+    assert set(torch.load(tmp_path / "last.pt", weights_only=True)) == {
+        "layers.1.weight",
+        "layers.1.bias",
+    }
+    assert [step for step, _ in result.history["honest/B"]] == [0]
+    assert result.history["honest/G"][0][1] >= 0
+    with pytest.raises(BadRequest, match=r"trainer\.callbacks: .*KeepParameters: .*'colour'"):
+        quick(
+            tmp_path, *settings, f"trainer.callbacks=[{{name: {MODULE}.KeepParameters, colour: 1}}]"
+        )
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ["train.steps=2", "attack=sf", "resume=auto"]
+    assert _runs.command(tmp_path, settings) == 0
+    printed = capsys.readouterr()
+    assert "maximal accuracy 0." in printed.out
+    assert f"mlflow ui --backend-store-uri sqlite:///{tmp_path}/mlflow.db" in printed.out
+    assert "2 steps in" in printed.out
+    assert printed.err == ""
+    assert _runs.command(tmp_path, settings) == 0
+    assert "had been finished before; nothing was computed" in capsys.readouterr().out
+    assert len(_runs.run_ids(tmp_path)) == 1
+
+
+def test_progress_without_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quick(tmp_path, "train.steps=5", "attack=sf", "tracking.enabled=false", progress=True)
+    printed = capsys.readouterr().err
+    assert "digits, extreme, f=1, cwtm∘nnm, clip arc, sf, seed 1" in printed.replace("\n", " ")
+    assert "step 5/5  accuracy 0." in printed
+    assert "step 3/5  C " in printed  # nothing has been evaluated yet
