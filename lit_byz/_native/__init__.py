@@ -14,14 +14,20 @@ import shutil
 import subprocess
 import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from lit_byz._cache import cache_folder
+from lit_byz._native._signatures import SUFFIX, declare
+
+__all__ = ["SUFFIX", "function", "library", "plain_torch"]
 
 HERE = Path(__file__).parent
+SWITCH = "LIT_BYZ_COMPILE"
 SOURCES = tuple(HERE / f"{name}.cpp" for name in ("columns", "small", "convolution"))
 HEADERS = (HERE / "parallel.h",)
 # Comparisons may assume finite numbers; sums keep their order, so results do not depend on flags.
@@ -29,7 +35,6 @@ FLAGS = (
     *("-O3", "-std=c++17", "-fPIC", "-pthread", "-fno-strict-aliasing"),
     *("-fno-math-errno", "-ffinite-math-only", "-fno-signed-zeros"),
 )
-SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
 
 
 def _machine() -> str:
@@ -104,18 +109,36 @@ def _compile(command: list[str], folder: Path) -> Path:
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """The compiled kernels, or None where they are switched off or cannot be had."""
+    return None if os.environ.get(SWITCH) == "0" else _loaded()
+
+
+@contextmanager
+def plain_torch() -> Iterator[None]:
+    """No compiled kernels in this process meanwhile, as with ``LIT_BYZ_COMPILE=0``."""
+    before = os.environ.get(SWITCH)
+    os.environ[SWITCH] = "0"
+    library.cache_clear()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SWITCH]
+        else:
+            os.environ[SWITCH] = before
+        library.cache_clear()
+
+
+# Apart from the switch, so that switching back and forth costs nothing.
+@functools.cache
+def _loaded() -> ctypes.CDLL | None:
     compiler = _compiler()
-    if os.environ.get("LIT_BYZ_COMPILE", "1") == "0" or compiler is None:
+    if compiler is None:
         return None
     try:
-        return ctypes.CDLL(str(_build(compiler)))
+        return declare(ctypes.CDLL(str(_build(compiler))))
     except OSError as error:
         warnings.warn(f"lit_byz: no compiled kernels, using plain torch: {error}", stacklevel=2)
         return None
-
-
-def pointer(x: torch.Tensor | None) -> Any:
-    return None if x is None else ctypes.c_void_p(x.data_ptr())
 
 
 def function(name: str, dtype: torch.dtype) -> Any:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from lit_byz._checks import check_integer, check_number
+from lit_byz._streams import Stream, torch_generator
 from lit_byz.attacks._base import ATTACKS, Attack, Move, Scene, State
 
 
@@ -22,6 +23,6 @@ class GaussianNoise(Attack):
 
     def plan(self, scene: Scene, state: State) -> Move:
         rows = scene.honest.rows
-        draw = torch.Generator().manual_seed(self.seed * 1_000_003 + scene.step)
+        draw = torch_generator(self.seed, Stream.NOISE, scene.step)
         noise = torch.randn(rows.shape[1], generator=draw, dtype=torch.float32).to(rows)
         return Move.of_row(scene, noise * self.scale)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from lit_byz._checks import check_integer
+from lit_byz._streams import Stream, torch_generator
 from lit_byz.attacks._base import ATTACKS, Attack, Move, Scene, State
 
 
@@ -30,7 +31,7 @@ class Mimic(Attack):
     def plan(self, scene: Scene, state: State) -> Move:
         rows = scene.honest.rows
         if not state:
-            draw = torch.Generator().manual_seed(self.seed)
+            draw = torch_generator(self.seed, Stream.MIMIC)
             # In float32 whatever the default: the same seed has the same target in any precision.
             first = torch.randn(rows.shape[1], generator=draw, dtype=torch.float32)
             state["direction"] = first.to(rows)

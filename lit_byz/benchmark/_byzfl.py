@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from lit_byz._streams import Stream, seed_torch
 from lit_byz.errors import BadRequest
 from lit_byz.robust import (
     ARC,
@@ -47,7 +48,7 @@ class Pair:
 
 def _seeded(step: Step) -> Step:
     def aggregate(x: torch.Tensor) -> torch.Tensor:
-        torch.manual_seed(0)
+        seed_torch(0, Stream.BENCHMARKS)
         return step(x)
 
     return aggregate

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from lit_byz._streams import Stream, torch_generator
 from lit_byz.benchmark._byzfl import mixing_bytes
 from lit_byz.benchmark._timing import free_memory, take_turns
 from lit_byz.robust import ARC, NNM
@@ -49,7 +50,7 @@ def runtime_sizes(*, quick: bool) -> list[tuple[int, int, str]]:
 def measure_runtime(
     byzfl: Any, n: int, d: int, panel: str, *, repeats: int, budget: float
 ) -> RuntimePoint:
-    x = torch.randn(n, d, generator=torch.Generator().manual_seed(d))
+    x = torch.randn(n, d, generator=torch_generator(d, Stream.BENCHMARKS))
     functions = {"ours_arc": ARC(F), "ours_nnm": NNM(F), "byzfl_arc": byzfl.ARC(f=F)}
     # Others may need memory too: half of it is left alone.
     if mixing_bytes(n, F, d) < free_memory() / 2:

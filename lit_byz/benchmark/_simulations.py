@@ -11,6 +11,7 @@ from lightning.pytorch.callbacks import Callback
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from lit_byz._streams import Stream, numpy_generator
 from lit_byz.attacks import ATTACKS
 from lit_byz.data import ImageData, RawImages, WorkerBatches
 from lit_byz.models import MODELS, initialise
@@ -38,7 +39,7 @@ Step = Callable[[], object]
 
 def synthetic_batches(workers: int) -> WorkerBatches:
     """Noise in the shape of MNIST, one or a few labels per worker."""
-    rng = np.random.default_rng(workers)
+    rng = numpy_generator(workers, Stream.BENCHMARKS)
     images = rng.integers(0, 256, (workers * POINTS, 1, 28, 28), dtype=np.uint8)
     labels = np.sort(rng.integers(0, CLASSES, workers * POINTS))
     labels[:CLASSES] = np.arange(CLASSES)  # all of them, however few workers there are

@@ -10,6 +10,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from lit_byz._native import plain_torch
 from lit_byz.attacks import ALIE, FOE, Scene, SearchedAttack
 from lit_byz.benchmark import _byzfl, _session
 from lit_byz.benchmark._timing import free_memory
@@ -31,11 +32,13 @@ ATTACKS: dict[str, tuple[type[SearchedAttack], str]] = {
 EVALUATIONS = 20
 # Timed beside the chosen search: weaker ones.
 WEAKER = ("published", "coarse")
+PLAIN_REPEATS = 2  # without compiled code, where a search may take seconds
 # How many times as fast as ByzFL's a search should be, by rule.
 GOALS = {"cwtm": 30.0, "cwmed": 30.0, "gm": 200.0, "multi_krum": 200.0}
 # Damages this close, relatively, are the same. Some creep towards a limit as the factor grows, and
 # ByzFL's search then runs away with it.
 SAME = 1e-4
+HEADINGS = ("ours, ms", "without C++", "byzfl, ms", "ratio", "damage", "byzfl's")
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Row:
     attack: str
     rule: str
     ours: float
+    uncompiled: float
+    """Ours in plain torch."""
     byzfl: float
     ratio: float
     our_damage: float
@@ -108,6 +113,7 @@ def _row(
 
     sent = ours(search)
     our_seconds = seconds(search)
+    plain_seconds = [_timed(lambda: plain_torch()(ours)(search))[0] for _ in range(PLAIN_REPEATS)]
     search_theirs = getattr(byzfl, theirs)(
         agg=_byzfl.PAIRS[rule].theirs(byzfl, f),
         pre_agg_list=[byzfl.ARC(f=f), byzfl.NNM(f=f)],
@@ -122,6 +128,7 @@ def _row(
         name,
         rule,
         our_seconds,
+        statistics.median(plain_seconds),
         their_seconds,
         their_seconds / our_seconds,
         damage(server, honest, f, sent),
@@ -159,16 +166,19 @@ def _print(console: Console, rows: list[Row]) -> None:
         table = Table(title=f"{size[0]} honest workers, f = {size[1]}, d = {size[2]:,}")
         weaker = Table(title="weaker searches, ms")
         words = ("attack", "rule∘nnm∘arc")
-        for heading in (*words, "ours, ms", "byzfl, ms", "ratio", "damage", "byzfl's"):
+        for heading in (*words, *HEADINGS):
             table.add_column(heading, justify="left" if heading in words else "right")
         for heading in (*words, *WEAKER):
             weaker.add_column(heading, justify="left" if heading in words else "right")
         for row in rows:
             if (row.honest, row.f, row.d) == size:
-                times = (f"{1e3 * row.ours:.1f}", f"{1e3 * row.byzfl:.0f}", f"{row.ratio:.0f}×")
-                words = (row.attack, row.rule)
-                table.add_row(*words, *times, f"{row.our_damage:.5g}", f"{row.byzfl_damage:.5g}")
-                weaker.add_row(*words, *(f"{1e3 * x:.1f}" for x in (row.published, row.coarse)))
+                times = (f"{1e3 * row.ours:.1f}", f"{1e3 * row.uncompiled:.0f}")
+                theirs = (f"{1e3 * row.byzfl:.0f}", f"{row.ratio:.0f}×")
+                damages = (f"{row.our_damage:.5g}", f"{row.byzfl_damage:.5g}")
+                table.add_row(row.attack, row.rule, *times, *theirs, *damages)
+                weaker.add_row(
+                    row.attack, row.rule, *(f"{1e3 * x:.1f}" for x in (row.published, row.coarse))
+                )
         console.print(table)
         console.print(weaker)
     _session.print_verdicts(console, goals(rows))

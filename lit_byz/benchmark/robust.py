@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from lit_byz._native import plain_torch
+from lit_byz._streams import Stream, torch_generator
 from lit_byz.benchmark import _byzfl, _session
 from lit_byz.benchmark._runtime import draw_runtime, measure_runtime, runtime_sizes
 from lit_byz.benchmark._timing import free_memory, take_turns
@@ -43,6 +45,8 @@ class Row:
     arc: bool
     nnm: bool
     ours: float
+    uncompiled: float
+    """Ours in plain torch."""
     byzfl: float
     ratio: float
     difference: float | None
@@ -118,7 +122,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 def gradients(n: int, f: int, d: int) -> torch.Tensor:
     """Vectors as a server meets them: honest ones that differ in length, f copies of another."""
-    generator = torch.Generator().manual_seed(n + d)
+    generator = torch_generator(n + d, Stream.BENCHMARKS)
     x = torch.randn(n, d, generator=generator).add_(0.1)
     x *= torch.linspace(0.5, 2.0, n).unsqueeze(1)
     x[n - f :] = -3.0 * x[: n - f].mean(0)
@@ -169,9 +173,11 @@ def _row(
     if _byzfl.PAIRS[rule].same and rule != "meamed":
         expected = theirs(x.clone()).double()
         difference = float((ours(x).double() - expected).norm() / expected.norm())
-    timings = take_turns({"ours": ours, "byzfl": theirs}, x, repeats=repeats, budget=budget)
-    a, b = timings.median("ours"), timings.median("byzfl")
-    return Row(n, f, d, rule, arc, nnm, a, b, b / a, difference)
+    functions: dict[str, Callable[[torch.Tensor], object]]
+    functions = {"ours": ours, "uncompiled": plain_torch()(ours), "byzfl": theirs}
+    timings = take_turns(functions, x, repeats=repeats, budget=budget)
+    a, plain, b = (timings.median(name) for name in functions)
+    return Row(n, f, d, rule, arc, nnm, a, plain, b, b / a, difference)
 
 
 def _added_cost(
@@ -206,13 +212,13 @@ def goals(rows: list[Row], added: list[AddedCost]) -> dict[str, bool]:
 def _print(console: Console, rows: list[Row], added: list[AddedCost]) -> None:
     for size in dict.fromkeys((row.n, row.f, row.d) for row in rows):
         table = Table(title=f"n = {size[0]}, f = {size[1]}, d = {size[2]:,}")
-        for heading in ("server", "ours, ms", "byzfl, ms", "ratio", "difference"):
+        for heading in ("server", "ours, ms", "without C++", "byzfl, ms", "ratio", "difference"):
             table.add_column(heading, justify="left" if heading == "server" else "right")
         for row in rows:
             if (row.n, row.f, row.d) == size:
                 apart = "" if row.difference is None else f"{row.difference:.0e}"
-                times = (f"{1e3 * row.ours:.2f}", f"{1e3 * row.byzfl:.2f}", f"{row.ratio:.1f}×")
-                table.add_row(row.name, *times, apart)
+                times = (f"{1e3 * t:.2f}" for t in (row.ours, row.uncompiled, row.byzfl))
+                table.add_row(row.name, *times, f"{row.ratio:.1f}×", apart)
         console.print(table)
     for cost in added:
         console.print(

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from lit_byz._native import plain_torch
 from lit_byz.benchmark import _byzfl, _session
 from lit_byz.benchmark._simulations import (
     BATCH_SIZE,
@@ -35,6 +36,7 @@ QUICK_SIZES = [(10, 1)]
 TRACKING = "tracking"
 # Steps of the run whose tracking is timed, and of the quick one.
 TRACKED_STEPS, QUICK_TRACKED_STEPS = 200, 40
+PLAIN_REPEATS = 5  # without compiled code, where a step may take seconds
 
 # Goals: at most so many times the floor; at least so many times as fast as ByzFL.
 SIMPLE_OVER_FLOOR = {"sf": 1.5, "mimic": 1.5, "lf": 2.2}
@@ -56,6 +58,8 @@ class Row:
     floor: float
     floor_method: str
     ours: float
+    uncompiled: float
+    """Ours in plain torch, with the gradients computed in the way that is then the fastest."""
     byzfl: float
     over_floor: float
     over_floor_goal: float | None
@@ -113,6 +117,9 @@ def _row(byzfl: Any, honest: int, f: int, attack: str, repeats: int, budget: flo
     plain = floors(batches)
     others = {**plain, "byzfl": byzfl_step(byzfl, batches, attack, f)}
     timed = take_turns_training(module, others, budget)
+    fewer = our_module(batches, attack, f, steps=min(repeats, PLAIN_REPEATS) + 1)
+    with plain_torch():
+        timed["uncompiled"] = take_turns_training(fewer, {}, budget)["ours"]
     medians = {name: statistics.median(seconds) for name, seconds in timed.items()}
     floor_method = min(plain, key=medians.__getitem__)
     floor, ours, theirs = medians[floor_method], medians["ours"], medians["byzfl"]
@@ -124,6 +131,7 @@ def _row(byzfl: Any, honest: int, f: int, attack: str, repeats: int, budget: flo
         floor=floor,
         floor_method=floor_method,
         ours=ours,
+        uncompiled=medians["uncompiled"],
         byzfl=theirs,
         over_floor=ours / floor,
         over_floor_goal=_over_floor_goal(honest, attack),
@@ -198,15 +206,16 @@ def _print(console: Console, rows: list[Row], cost: TrackingCost | None) -> None
     for honest, f in dict.fromkeys((row.honest, row.f) for row in rows):
         table = Table(title=f"{MODEL}, h = {honest}, f = {f}, b = {BATCH_SIZE}")
         table.add_column("attack")
-        for heading in ("floor, ms", "ours, ms", "byzfl, ms", "ours / floor", "byzfl / ours"):
+        times = ("floor, ms", "ours, ms", "without C++", "byzfl, ms")
+        for heading in (*times, "ours / floor", "byzfl / ours"):
             table.add_column(heading, justify="right")
         table.add_column("gradients: ours, floor's")
         for row in rows:
             if (row.honest, row.f) == (honest, f):
-                times = (f"{1e3 * seconds:.1f}" for seconds in (row.floor, row.ours, row.byzfl))
+                seconds = (row.floor, row.ours, row.uncompiled, row.byzfl)
                 table.add_row(
                     row.attack,
-                    *times,
+                    *(f"{1e3 * t:.1f}" for t in seconds),
                     _verdict(row.over_floor, row.over_floor_goal, "≤"),
                     _verdict(row.ahead, row.ahead_goal, "≥"),
                     f"{row.gradient_method}; {row.floor_method}",

@@ -7,12 +7,9 @@ import torch
 from torch import Tensor
 
 from lit_byz._checks import check_integer
+from lit_byz._streams import Stream, numpy_generator
 from lit_byz.data._images import ImageData
 from lit_byz.errors import BadRequest
-
-# Sets the two kinds of draws apart from each other and from other draws of the same seed.
-_ORDER_STREAM = 1
-_FLIP_STREAM = 2
 
 
 class WorkerBatches:
@@ -66,7 +63,7 @@ class WorkerBatches:
         """
         if not self.images.random_flip:
             return None
-        rng = np.random.default_rng((self.seed, _FLIP_STREAM, t))
+        rng = numpy_generator(self.seed, Stream.FLIPS, t)
         return torch.from_numpy(rng.random((self.workers, self.batch_size)) < 0.5)
 
     def round(self, t: int) -> tuple[Tensor, Tensor]:
@@ -78,7 +75,7 @@ class WorkerBatches:
         part = torch.from_numpy(self.parts[worker])
         flips = None
         if self.images.random_flip:
-            rng = np.random.default_rng((self.seed, _FLIP_STREAM, t, 1 + worker))
+            rng = numpy_generator(self.seed, Stream.FLIPS, t, 1 + worker)
             flips = torch.from_numpy(rng.random(len(part)) < 0.5)
         for start in range(0, len(part), chunk):
             where = slice(start, start + chunk)
@@ -87,7 +84,7 @@ class WorkerBatches:
     def _order(self, worker: int, epoch: int) -> np.ndarray:
         known, order = self._orders[worker]
         if known != epoch:
-            rng = np.random.default_rng((self.seed, _ORDER_STREAM, worker, epoch))
+            rng = numpy_generator(self.seed, Stream.ORDERS, worker, epoch)
             order = rng.permutation(self.parts[worker])
             self._orders[worker] = (epoch, order)
         return order

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lit_byz._streams import Stream, numpy_generator
 from lit_byz.data._dataset import DATASETS, Dataset
 from lit_byz.data._raw import RawImages
 from lit_byz.errors import RunFailed
@@ -33,7 +34,7 @@ class Digits(Dataset):
     def read(self, root: str | Path | None) -> RawImages:
         table = _bundled_table()
         images, labels = _enlarge(table[:, :64].reshape(-1, 8, 8)), table[:, 64].astype(np.int64)
-        rng = np.random.default_rng(0)
+        rng = numpy_generator(0, Stream.DIGITS)
         chosen = [
             rng.choice(np.flatnonzero(labels == digit), PER_CLASS, replace=False)
             for digit in range(self.classes)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lit_byz._checks import check_integer, check_number
+from lit_byz._streams import Stream, numpy_generator
 from lit_byz.errors import BadRequest
 from lit_byz.registry import Registry
 
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PARTITIONS = Registry("partition")
-
-# Sets the draws of partitions apart from all others that start from the same seed.
-_STREAM = 3
 
 
 class Partition(ABC):
@@ -45,7 +43,7 @@ class Partition(ABC):
                 "each needs at least one"
             )
         for attempt in range(self.redraws + 1):
-            rng = np.random.default_rng((seed, _STREAM, attempt))
+            rng = numpy_generator(seed, Stream.PARTITIONS, attempt)
             parts = [np.sort(part) for part in self.deal(known, workers, rng)]
             empty = [worker for worker, part in enumerate(parts) if not len(part)]
             if not empty:

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tarfile
+import tempfile
 import time
 import urllib.error
 import urllib.parse
@@ -22,6 +23,12 @@ from lit_byz.data._progress import Advance
 CONNECT_SECONDS = 8  # the mirrors answer at once or not at all
 STALL_SECONDS = 90  # a download that has not grown for so long is given up
 ARCHIVES = (".tar.gz", ".tgz", ".deb")
+# What a system does after its package lists have changed is not for lists of our own.
+NO_APT_HOOKS = """\
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+"""
 
 
 class SourceFailed(Exception):
@@ -105,7 +112,12 @@ class NpmPackage(Source):
 
 
 class DebianPackage(Source):
-    """A package of the Debian archive; ``size`` is its packed size in bytes."""
+    """A package of the Debian archive; ``size`` is its packed size in bytes.
+
+    It is downloaded, not installed. The system's package lists are read where there are any, and
+    neither they nor anything else of the system's is changed: lists that are missing or out of date
+    are fetched into a temporary folder. So no rights are needed.
+    """
 
     def __init__(self, package: str, size: int | None = None) -> None:
         self.package = package
@@ -115,19 +127,26 @@ class DebianPackage(Source):
         return f"Debian {self.package}"
 
     def download(self, folder: Path, advance: Advance) -> None:
-        options = ["-q", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20"]
-        get = ["apt-get", *options, "download", self.package]
-        try:
-            _run(get, folder, self.size, advance)
-        except SourceFailed as failure:
-            # A fresh system has no package lists yet; only its administrator can fetch them.
-            if os.geteuid() != 0 or shutil.which("apt-get") is None:
-                raise
-            try:
-                _run(["apt-get", *options, "update"], folder, None, advance)
-                _run(get, folder, self.size, advance)
-            except SourceFailed as second:
-                raise SourceFailed(f"{failure}; after apt-get update: {second}") from second
+        reasons = []
+        with tempfile.TemporaryDirectory(prefix="lit_byz-apt-") as own:
+            lists, config = Path(own, "lists"), Path(own, "apt.conf")
+            (lists / "partial").mkdir(parents=True)
+            config.write_text(NO_APT_HOOKS)
+            apt = ["apt-get", "-q", "-c", str(config), "-o", f"Dir::Cache={own}"]
+            apt += ["-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20"]
+            own_lists = ["-o", f"Dir::State::lists={lists}", "-o", "Acquire::Languages=none"]
+            for options in ([], own_lists):
+                try:
+                    if options:
+                        _run([*apt, *options, "update"], Path(own), None, advance)
+                except SourceFailed as failure:  # perhaps of an archive that is not needed here
+                    reasons.append(str(failure))
+                try:
+                    _run([*apt, *options, "download", self.package], folder, self.size, advance)
+                    return
+                except SourceFailed as failure:
+                    reasons.append(str(failure))
+        raise SourceFailed("; ".join(dict.fromkeys(reasons)))
 
 
 def unpack(archive: Path, folder: Path) -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from lit_byz._checks import check_integer, check_number
+from lit_byz._streams import Stream, seeded_torch
 
 
 def initialise(make: Callable[[], nn.Module], seed: int, scale: float = 1.0) -> nn.Module:
@@ -24,9 +25,8 @@ def initialise(make: Callable[[], nn.Module], seed: int, scale: float = 1.0) -> 
     """
     check_integer("initialise", "seed", seed, 0)
     check_number("initialise", "scale", scale, 0, sys.float_info.max, above=True)
-    with torch.random.fork_rng(devices=[]):
-        # Only the CPU's generator: models are made on the CPU and moved afterwards.
-        torch.default_generator.manual_seed(seed)
+    # Only the CPU's generator: models are made on the CPU and moved afterwards.
+    with seeded_torch(seed, Stream.INITIAL):
         model = make()
     with torch.no_grad():
         for parameter in model.parameters():

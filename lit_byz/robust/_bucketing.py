@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import torch
 
 from lit_byz._checks import check_integer
+from lit_byz._streams import Stream, numpy_generator
 from lit_byz.robust._base import MIXES, Mix
 from lit_byz.robust._geometry import Geometry
 
@@ -36,7 +36,7 @@ class Bucketing(Mix):
 
     def matrix(self, geometry: Geometry, step: int = 0) -> torch.Tensor:
         n = geometry.n
-        order = np.random.default_rng([self.seed, step]).permutation(n)
+        order = numpy_generator(self.seed, Stream.BUCKETS, step).permutation(n)
         matrix = torch.zeros(self.rows_after(n), n, dtype=torch.float64)
         for bucket, start in enumerate(range(0, n, self.s)):
             members = order[start : start + self.s]

@@ -74,17 +74,17 @@ def _compiled(
     broken = _kernels.call(
         "columns",
         basis,
-        _kernels.pointer(c),
+        c,
         probes,
         n,
-        _kernels.pointer(pairs),
+        pairs,
         len(comparators),
         reduction.begin,
         reduction.end,
         reduction.nearest,
-        _kernels.pointer(target),
-        _kernels.pointer(output),
-        _kernels.pointer(damages),
+        target,
+        output,
+        damages,
     )
     return ColumnsResult(output, damages, not broken)
 

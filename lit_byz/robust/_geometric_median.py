@@ -44,9 +44,9 @@ class GeometricMedian(GeometricRule):
         if _kernels.serves(small):
             inner = geometry.inner_products.contiguous()
             found = torch.empty(*distances.shape[:-2], geometry.n, dtype=torch.float64)
-            settings = float(self.nu), self.iterations, float(self.tolerance)
-            into = _kernels.pointer(found)
-            _kernels.call("weiszfeld", small, _kernels.pointer(inner), *settings, into)
+            _kernels.call(
+                "weiszfeld", small, inner, self.nu, self.iterations, self.tolerance, found
+            )
             return found
         at = origin(geometry)
         moving = torch.ones(distances.shape[:-2], dtype=torch.bool)

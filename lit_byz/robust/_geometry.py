@@ -79,8 +79,7 @@ class Basis:
         if w.dim() == 1 and _kernels.serves(self.rows):
             output = self.rows.new_empty(self.rows.shape[1])
             w = w.contiguous()
-            pointers = _kernels.pointer(w), _kernels.pointer(output)
-            if _kernels.call("combine", self.rows, *pointers) and not self.trusted:
+            if _kernels.call("combine", self.rows, w, output) and not self.trusted:
                 raise NonFiniteRows
             return output
         if self.rows.dim() == 2:
@@ -200,10 +199,12 @@ class Geometry:
             "distances",
             small.contiguous(),
             self.n,
-            _kernels.pointer(gram),
+            gram,
             CANCELLED,
             IDENTICAL,
-            *(_kernels.pointer(x) for x in (inner, distances, doubtful)),
+            inner,
+            distances,
+            doubtful,
         )
         return inner, distances, doubtful if found else None
 
@@ -271,7 +272,7 @@ def _gram(rows: torch.Tensor, diagonal_only: bool) -> torch.Tensor:
     shape = (m,) if diagonal_only else (m, m)
     if _kernels.serves(rows):
         out = torch.empty(shape, dtype=torch.float64)
-        _kernels.call("squares" if diagonal_only else "gram", rows, _kernels.pointer(out))
+        _kernels.call("squares" if diagonal_only else "gram", rows, out)
         return out
     out = torch.zeros(shape, dtype=torch.float64, device=rows.device)
     for block in rows.split(max(256, (1 << 20) // m), dim=1):
@@ -286,7 +287,7 @@ def coordinate_spread(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return rows[0].clone(), torch.zeros_like(rows[0])
     if _kernels.serves(rows):
         mean, deviation = rows.new_empty(rows.shape[1]), rows.new_empty(rows.shape[1])
-        _kernels.call("spread", rows, _kernels.pointer(mean), _kernels.pointer(deviation))
+        _kernels.call("spread", rows, mean, deviation)
     else:
         deviation, mean = torch.std_mean(rows, dim=0)
     if not math.isfinite(deviation.sum().item()):

@@ -1,15 +1,12 @@
 """The compiled passes over a basis, and for which tensors they are used."""
 
-import ctypes
 from typing import Any
 
 import torch
 
-from lit_byz._native import SUFFIX, function, library, pointer
+from lit_byz._native import SUFFIX, function, library
 
 WORTH_A_THREAD = 1 << 16
-
-__all__ = ["call", "pointer", "serves"]
 
 
 def serves(x: torch.Tensor) -> bool:
@@ -24,12 +21,10 @@ def serves(x: torch.Tensor) -> bool:
     )
 
 
-def call(name: str, x: torch.Tensor, *arguments: Any) -> int:
-    """Call ``name`` for the rows of ``x``; integers become 64-bit, the thread count goes last."""
-    kinds = {int: ctypes.c_int64, float: ctypes.c_double}
-    converted = [kinds[type(a)](a) if type(a) in kinds else a for a in arguments]
+def call(name: str, x: torch.Tensor, *arguments: Any) -> int | None:
+    """Call ``name`` for the rows of ``x``, the thread count last; None where it returns nothing."""
     rows, columns = x.shape
-    shape = [ctypes.c_int64(x.stride(0)), ctypes.c_int64(rows), ctypes.c_int64(columns)]
     # Starting threads costs as much as a pass over this many numbers.
-    threads = ctypes.c_int(torch.get_num_threads() if x.numel() >= WORTH_A_THREAD else 1)
-    return int(function(name, x.dtype)(pointer(x), *shape, *converted, threads) or 0)
+    threads = torch.get_num_threads() if rows * columns >= WORTH_A_THREAD else 1
+    found: int | None = function(name, x.dtype)(x, x.stride(0), rows, columns, *arguments, threads)
+    return found

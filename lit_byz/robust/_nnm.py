@@ -38,7 +38,7 @@ class NNM(Mix):
         small = squares.reshape(-1, squares.shape[-1])
         if _kernels.serves(small):
             matrix = torch.empty(*squares.shape[:-2], geometry.n, geometry.n, dtype=torch.float64)
-            _kernels.call("nearest", small, geometry.n, keep, _kernels.pointer(matrix))
+            _kernels.call("nearest", small, geometry.n, keep, matrix)
             return matrix
         # A vector is its own nearest, before any copy of it.
         distances = squares[..., :-1, :-1] - torch.eye(geometry.n, dtype=torch.float64)

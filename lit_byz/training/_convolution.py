@@ -71,12 +71,12 @@ class _Backward(torch.autograd.Function):
         delta = delta.contiguous(memory_format=torch.channels_last)
         images = torch.empty(ctx.shape, dtype=delta.dtype, memory_format=torch.channels_last)
         _native.function("image_gradients", delta.dtype)(
-            _native.pointer(delta),
-            _native.pointer(weights),
+            delta,
+            weights,
             _integers(0, *weights.stride()),
             _shape(layer, images, delta, workers=1),
-            _native.pointer(images),
-            ctypes.c_int(torch.get_num_threads()),
+            images,
+            torch.get_num_threads(),
         )
         return images, None, None
 
@@ -102,16 +102,16 @@ def _add_compiled(
     inputs = inputs.contiguous(memory_format=torch.channels_last)
     delta = delta.contiguous(memory_format=torch.channels_last)
     _native.function("weight_gradients", delta.dtype)(
-        _native.pointer(delta),
-        _native.pointer(inputs),
+        delta,
+        inputs,
         _shape(layer, inputs, delta, len(weights)),
-        ctypes.c_int64(len(weights)),
-        _native.pointer(weights),
+        len(weights),
+        weights,
         _integers(*weights.stride()),
-        _native.pointer(biases),
-        ctypes.c_int64(0 if biases is None else biases.stride(0)),
-        ctypes.c_double(share),
-        ctypes.c_int(torch.get_num_threads()),
+        biases,
+        0 if biases is None else biases.stride(0),
+        share,
+        torch.get_num_threads(),
     )
 
 

@@ -5,11 +5,11 @@ so that every method of computing them gives the same. Batch norm: each worker n
 statistics of its own batch; the server's running statistics follow the mean of the honest workers'.
 """
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-_MASK_STREAM = 3
+from lit_byz._streams import Stream, torch_generator
+
 BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d
 
 
@@ -66,8 +66,7 @@ class WorkerLayers:
         stacked: dict[str, Tensor] = {}
         for place, (name, (p, shape)) in enumerate(self.dropouts.items()):
             keep = 1 - p
-            key = np.random.SeedSequence([seed, _MASK_STREAM, step, place, *part]).generate_state(1)
-            draw = torch.Generator().manual_seed(int(key[0]))
+            draw = torch_generator(seed, Stream.MASKS, step, place, *part)
             # Of this type whatever the precision, so that the draws are the same.
             mask = torch.empty(workers, batch, *shape, dtype=torch.float32)
             mask.bernoulli_(keep, generator=draw)

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import lightning
-import numpy as np
 import torch
 from lightning.pytorch.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
+from lit_byz._streams import Stream, numpy_generator, seed_torch
 from lit_byz.attacks import Attack, Move, NoAttack, Scene, State
 from lit_byz.data import WorkerBatches
 from lit_byz.robust import Basis, Geometry, RobustAggregator
@@ -30,7 +30,6 @@ from lit_byz.training._stochastic import WorkerLayers, replace_dropout
 from lit_byz.training._task import Task
 from lit_byz.training._workers import HonestWorkers
 
-_ITERATE_STREAM = 4
 LOSSES = {"nll": nn.functional.nll_loss, "cross_entropy": nn.functional.cross_entropy}
 
 
@@ -119,7 +118,7 @@ class RobustDSGD(lightning.LightningModule):
         self.sent: Move | None = None
         self.diverged_at: int | None = None
         self.iterate: Tensor | None = None
-        draw = np.random.default_rng([seed, _ITERATE_STREAM])
+        draw = numpy_generator(seed, Stream.ITERATES)
         self.iterate_step = int(draw.integers(self.settings.steps))
         self._workers: HonestWorkers | None = None
 
@@ -171,7 +170,7 @@ class RobustDSGD(lightning.LightningModule):
         workers = self._workers
         assert workers is not None
         self.model.train()
-        torch.manual_seed(self.seed * 1_000_003 + step)  # for layers that draw on their own
+        seed_torch(self.seed, Stream.LAYERS, step)
         if self.gradient_method is None:
             self.gradient_method = workers.choose_method(self.settings.gradients)
         if step == self.iterate_step and self.settings.output == "random_iterate":

@@ -4,6 +4,7 @@ import functools
 import http.server
 import io
 import tarfile
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,3 +134,32 @@ def test_packages_that_do_not_exist(folder: Path) -> None:
         NpmPackage("lit-byz-has-no-such-package@1.0.0").download(folder, ignore)
     with pytest.raises(SourceFailed, match="Unable to locate package"):
         DebianPackage("lit-byz-has-no-such-package").download(folder, ignore)
+
+
+def system_state() -> dict[str, tuple[int, int]]:
+    """All that apt and dpkg keep: each file's size, and when it or its content last changed."""
+    roots = [Path("/var/lib/apt"), Path("/var/cache/apt"), Path("/var/lib/dpkg")]
+    paths = [path for root in roots for path in (root, *root.rglob("*"))]
+    return {str(path): (path.lstat().st_size, path.lstat().st_ctime_ns) for path in paths}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("lists", [True, False], ids=["the system's lists", "no lists"])
+def test_a_debian_package_leaves_the_system_alone(
+    lists: bool, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = tmp_path / "hook"
+    config = tmp_path / "apt.conf"
+    config.write_text(f'APT::Update::Post-Invoke-Success {{"touch {hook}";}};\n')
+    if not lists:
+        (tmp_path / "empty" / "partial").mkdir(parents=True)
+        config.write_text(config.read_text() + f'Dir::State::lists "{tmp_path / "empty"}";\n')
+    monkeypatch.setenv("APT_CONFIG", str(config))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = system_state()
+    DebianPackage("hostname").download(folder, ignore)
+    assert system_state() == before
+    assert [path.suffix for path in folder.iterdir()] == [".deb"]
+    assert not hook.exists()
+    assert not list(tmp_path.glob("lit_byz-apt-*"))
+    assert not list(tmp_path.glob("empty/*_Packages*"))

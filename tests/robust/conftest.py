@@ -1,26 +1,23 @@
 """Both implementations of every pass, compiled and plain torch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from lit_byz import _native
-from lit_byz.robust import _kernels
-
-# Kept, with what it has loaded: to load anew is to ask the compiler for its version each time.
-kernels = _native.library
 
 
 @pytest.fixture
-def use_kernels(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+def use_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bool], None]]:
     """A switch between compiled kernels and plain torch (the only path without a compiler)."""
 
     def switch(compiled: bool) -> None:
-        found = kernels() if compiled else None
-        for module in (_native, _kernels):
-            monkeypatch.setattr(module, "library", lambda: found)
+        monkeypatch.setenv("LIT_BYZ_COMPILE", str(int(compiled)))
+        _native.library.cache_clear()
 
-    return switch
+    yield switch
+    monkeypatch.undo()
+    _native.library.cache_clear()
 
 
 @pytest.fixture(params=["compiled", "plain"])

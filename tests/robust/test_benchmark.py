@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from lit_byz.benchmark import _byzfl, _runtime, _timing, robust
+from lit_byz.cli.benchmark import BENCHMARKS
 from pipelines import benchmark
 
 
@@ -28,6 +29,7 @@ def test_every_rule_is_compared_with_byzfl(tmp_path: Path) -> None:
     assert {row["rule"] for row in rows} == set(_byzfl.PAIRS)
     for row in rows:
         assert float(row["ratio"]) == pytest.approx(float(row["byzfl"]) / float(row["ours"]))
+        assert float(row["uncompiled"]) > 0
         if row["rule"] not in ("caf", "meamed"):
             assert float(row["difference"]) < 1e-4
     content = json.loads((tmp_path / "robust.json").read_text())
@@ -48,7 +50,19 @@ def test_quick_run_with_figure(tmp_path: Path, capsys: pytest.CaptureFixture) ->
     ]
     output = capsys.readouterr().out
     assert "cwtm∘nnm∘arc" in output
+    assert "without" in output
     assert "ARC adds" in output
+
+
+def test_searches(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    small = ["--quick", "--repeats", "2", "--parameters", "300", "--only", "cwtm"]
+    assert benchmark.main(["attacks", "--out", str(tmp_path), *small]) == 0
+    rows = list(csv.DictReader((tmp_path / "attacks.csv").open()))
+    assert [row["attack"] for row in rows] == ["foe", "alie"]
+    for row in rows:
+        assert float(row["ratio"]) == pytest.approx(float(row["byzfl"]) / float(row["ours"]))
+        assert float(row["uncompiled"]) > 0
+    assert "without" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -71,7 +85,7 @@ def test_bad_requests(arguments: list[str], message: str, capsys: pytest.Capture
 def test_help_names_every_benchmark(capsys: pytest.CaptureFixture) -> None:
     assert benchmark.main([]) == 0
     output = capsys.readouterr().out
-    assert all(name in output for name in benchmark.BENCHMARKS)
+    assert all(name in output for name in BENCHMARKS)
 
 
 def test_turns_are_taken_on_fresh_copies() -> None:

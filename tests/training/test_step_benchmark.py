@@ -31,6 +31,7 @@ def test_quick_run(attacks: list[str], tmp_path: Path, capsys: pytest.CaptureFix
     for row in rows:
         assert float(row["over_floor"]) == pytest.approx(float(row["ours"]) / float(row["floor"]))
         assert float(row["ahead"]) == pytest.approx(float(row["byzfl"]) / float(row["ours"]))
+        assert float(row["uncompiled"]) > 0
         assert row["gradient_method"] in ("loop", "joined", "vmap")
     content = json.loads((tmp_path / "step.json").read_text())
     assert content["byzfl"] == "0.0.11"
@@ -38,6 +39,7 @@ def test_quick_run(attacks: list[str], tmp_path: Path, capsys: pytest.CaptureFix
     assert "sf at n=4: at most 1.5× the floor" in content["goals"]
     printed = capsys.readouterr().out
     assert "cnn_mnist, h = 3, f = 1" in printed
+    assert "without" in printed
     assert "reached" in printed or "missed" in printed
 
 
@@ -70,6 +72,7 @@ ROW = step.Row(
     floor=0.1,
     floor_method="joined, channels_last",
     ours=0.14,
+    uncompiled=0.3,
     byzfl=0.7,
     over_floor=1.4,
     over_floor_goal=1.5,

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from lit_byz._checks import check_integer
+from lit_byz._streams import Stream, torch_generator
 from lit_byz.robust.theory._bounds import OWNER, check_workers
 
 Aggregator = Callable[[Tensor], Tensor]
@@ -89,7 +90,7 @@ def search_kappa(
         sets = _all_sets(n, f)
     else:
         sets = (torch.arange(n) < n - f).to(torch.float64).unsqueeze(0)
-    climb = _Climb(aggregator, sets, tolerance, torch.Generator().manual_seed(seed))
+    climb = _Climb(aggregator, sets, tolerance, torch_generator(seed, Stream.BAD_INPUTS))
     clusters, _ = climb.best_of(_two_clusters(n, d))
     for start in range(restarts):
         climb.run(_start(start, clusters, f, climb.generator), steps)
