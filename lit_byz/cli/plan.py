@@ -1,5 +1,6 @@
 """Before a study starts: what its runs share, what varies, how many there are, what they cost."""
 
+import copy
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from rich.console import Console
 from lit_byz.config.components import GROUPS
 from lit_byz.config.grid import Grid, Point, shown
 from lit_byz.config.grid_source import as_file, shared_settings
+from lit_byz.config.search_space import Problem
 from lit_byz.execution.board import Board
 from lit_byz.execution.runner import Memory
 from lit_byz.tracking.runs import clip_name, partition_name, rule_name
@@ -132,13 +134,20 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds > 5400 else f"{seconds / 60:.1f} min"
 
 
-def print_config(grid: Grid, points: Sequence[Point]) -> int:
-    """Write a grid as a file that ``config=`` reads back."""
-    shared = shared_settings([point.plain for point in points])
+def print_config(grid: Grid, points: Sequence[Point], problem: Problem | None = None) -> int:
+    """Write a grid, or what a study tunes, as a file that ``config=`` reads back."""
+    shared = copy.deepcopy(shared_settings([point.plain for point in points]))
     # Groups with several options are axes; what they share would choose one for all.
-    content = as_file(
-        grid, {k: v for k, v in shared.items() if k not in GROUPS or k not in grid.keys}
-    )
+    shared = {k: v for k, v in shared.items() if k not in GROUPS or k not in grid.keys}
+    for key in () if problem is None else problem.space:
+        section, _, name = key.partition(".")
+        if not name:
+            shared.pop(section, None)
+        elif section in shared:
+            shared[section].pop(name, None)
+    content = as_file(grid, shared)
+    if problem is not None:
+        content["tune"] = problem.section
     sys.stdout.write(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
     return 0
 

@@ -36,7 +36,7 @@ def run(arguments: Sequence[str]) -> int:
     problem = read_problem(options.settings, "tune_digits", options.trials)
     example = problem.reference()
     if options.print_config:
-        return plan.print_config(problem.grid, example)
+        return plan.print_config(problem.grid, example, problem)
     check_url(options.storage)
     executor = many_runs.make_executor(options)
     plain = [point.without(list(problem.space)) for point in example]

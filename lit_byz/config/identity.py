@@ -20,7 +20,6 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-import lit_byz
 from lit_byz._numerics import NUMERICS
 from lit_byz.config.components import CALLBACKS, GROUPS, component
 from lit_byz.config.schema import ENVIRONMENT, NOT_IDENTITY
@@ -140,9 +139,7 @@ def _installed() -> list[Path]:
     paths = sysconfig.get_paths()
     folders = [paths[kind] for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
     folders += [*site.getsitepackages(), site.getusersitepackages()]
-    return [Path(folder).resolve() for folder in folders] + [
-        Path(lit_byz.__file__).resolve().parent
-    ]
+    return [Path(folder).resolve() for folder in folders] + [Path(__file__).resolve().parents[1]]
 
 
 def _text(module: ModuleType) -> str:

@@ -15,91 +15,21 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omegaconf import OmegaConf
 
 from lit_byz.config.grid import Grid, Point, Values, points
 from lit_byz.config.grid_source import read_grid
+from lit_byz.config.ranges import Choice, Range
 from lit_byz.errors import BadRequest
 from lit_byz.registry import nearest
-
-if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
 
 PARTS = ("space", "trials", "compare")
 RANGE, CHOICES = ("low", "high", "log"), ("choices",)
 THRESHOLD = "clip.C"
 DEFAULTS: dict[str, dict[str, Any]] = {THRESHOLD: {"low": 0.01, "high": 100.0, "log": True}}
 ATTACKS = ["sf", "lf", "mimic", "foe", "alie"]
-# Numbers are rounded to so many digits: what is read off a table is what was tried.
-DIGITS = 4
-
-
-@dataclass(frozen=True)
-class Range:
-    """Numbers from ``low`` to ``high``."""
-
-    low: float
-    high: float
-    log: bool = False
-    integer: bool = False
-
-    @property
-    def size(self) -> float:
-        return self.high - self.low + 1 if self.integer else math.inf
-
-    def __str__(self) -> str:
-        return f"from {self.low:g} to {self.high:g}{' on a log scale' if self.log else ''}"
-
-    def values(self) -> list[Any]:
-        """Every value of a finite range."""
-        return list(range(int(self.low), int(self.high) + 1))
-
-    def ends(self) -> list[Any]:
-        return [self.low, self.high]
-
-    def rounded(self, value: Any) -> Any:
-        if self.integer:
-            return int(value)
-        near = min(max(float(f"{value:.{DIGITS}g}"), self.low), self.high)
-        fine = self.log or abs(near - value) < (self.high - self.low) / 1000
-        return near if fine else value
-
-    def distribution(self) -> "BaseDistribution":
-        from optuna.distributions import FloatDistribution, IntDistribution
-
-        if self.integer:
-            return IntDistribution(int(self.low), int(self.high), log=self.log)
-        return FloatDistribution(self.low, self.high, log=self.log)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One of a few values."""
-
-    options: tuple[Any, ...]
-
-    def __str__(self) -> str:
-        return f"one of {', '.join(map(str, self.options))}"
-
-    @property
-    def size(self) -> float:
-        return len(self.options)
-
-    def values(self) -> list[Any]:
-        return list(self.options)
-
-    def ends(self) -> list[Any]:
-        return list(self.options)
-
-    def rounded(self, value: Any) -> Any:
-        return value
-
-    def distribution(self) -> "BaseDistribution":
-        from optuna.distributions import CategoricalDistribution
-
-        return CategoricalDistribution(self.options)
 
 
 @dataclass(frozen=True)
@@ -132,6 +62,13 @@ class Problem:
     def grid(self) -> Grid:
         """The cell's runs as a grid, the tuned keys left out."""
         return Grid(self.base, dict(self.runs), given=self.given)
+
+    @property
+    def section(self) -> dict[str, Any]:
+        """The section ``tune`` that asks for the same."""
+        space = {key: part.section for key, part in self.space.items()}
+        compare = list(self.compare.values())
+        return {"space": space, "trials": self.trials, "compare": compare}
 
     @property
     def identity(self) -> str:

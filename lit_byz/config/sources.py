@@ -12,7 +12,6 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-import lit_byz
 from lit_byz.errors import BadRequest
 from lit_byz.registry import nearest
 
@@ -32,7 +31,7 @@ class Settings(NamedTuple):
 
 def config_dir() -> Path:
     """The config files that come with the package: a checkout's own, or a wheel's copy."""
-    package = Path(lit_byz.__file__).parent
+    package = Path(__file__).parents[1]
     checkout = package.parent / "configs"
     return checkout if (checkout / "base.yaml").exists() else package / "_configs"
 

@@ -1,7 +1,6 @@
 """A tuning study as a table, as numbers and as figures."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,85 +14,11 @@ from lit_byz.report.rendering import (
     shown_worst_case,
     summarise,
 )
+from lit_byz.report.tuned import TrialResult, Tuned, shown, tuned
 from lit_byz.tracking.records import CellResult, StudyResult
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-
-@dataclass(frozen=True)
-class TrialResult:
-    """A trial: its worst case, or what that is at most where the trial was pruned."""
-
-    number: int
-    params: Mapping[str, Any]
-    state: str  # complete, pruned, failed or running
-    value: float | None
-    cell: CellResult
-
-    @property
-    def settings(self) -> str:
-        return ", ".join(f"{key} = {shown(value)}" for key, value in self.params.items())
-
-    @property
-    def percent(self) -> str:
-        if self.value is None:
-            return self.state
-        return f"{'≤ ' if self.state == 'pruned' else ''}{100 * self.value:.1f} %"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What the trials are compared with, such as ARC."""
-
-    name: str
-    cell: CellResult
-
-    @property
-    def value(self) -> float | None:
-        """The worst case; None unless it is exactly known."""
-        return self.cell.worst_case.mean if self.cell.worst_case.exact else None
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What the trials took; ``steps_saved`` of ``steps`` were not needed."""
-
-    runs: int
-    computed: int
-    found: int
-    bounded: int
-    pruned: int
-    steps: int
-    steps_saved: int
-    seconds: float
-
-    @property
-    def pruned_share(self) -> float:
-        return self.pruned / self.runs if self.runs else 0.0
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """A study of ``keys``; those in ``log`` are searched on a log scale."""
-
-    title: str
-    keys: Sequence[str]
-    attacks: Sequence[str]
-    trials: Sequence[TrialResult]
-    comparisons: Sequence[Comparison]
-    cost: Cost
-    log: frozenset[str] = frozenset()
-
-    @property
-    def best(self) -> TrialResult | None:
-        done = [trial for trial in self.trials if trial.state == "complete"]
-        return max(done, key=lambda trial: trial.value or 0.0, default=None)
-
-    @property
-    def worst(self) -> TrialResult | None:
-        known = [trial for trial in self.trials if trial.value is not None]
-        return min(known, key=lambda trial: trial.value or 0.0, default=None)
 
 
 def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
@@ -127,39 +52,6 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     content = {**_plain(study, result), **problems(result)}
     files = [curve, history, numbers, text]
     return Rendered([table(study), *lines], files, content, _metrics(study), tags)
-
-
-def tuned(result: StudyResult) -> Tuned:
-    """A study as the ledger has it."""
-    facts = result.record.facts
-    trials = [
-        TrialResult(
-            number=cell.facts["trial"],
-            params=cell.facts["params"],
-            state=cell.facts.get("state", "running"),
-            value=cell.facts.get("value"),
-            cell=cell,
-        )
-        for cell in sorted(result.of_kind("trial"), key=lambda cell: cell.facts["trial"])
-    ]
-    comparisons = [Comparison(c.name, c) for c in result.of_kind("cell") if "comparison" in c.facts]
-    return Tuned(
-        title=f"{len(trials)} trials on {facts['cell']}",
-        keys=facts["keys"],
-        attacks=facts["attacks"],
-        trials=trials,
-        comparisons=comparisons,
-        cost=_cost(trials, facts["runs_per_trial"], facts["steps_per_trial"]),
-        log=frozenset(facts["log"]),
-    )
-
-
-def _cost(trials: Sequence[TrialResult], runs: int, steps: int) -> Cost:
-    """Of the trials that have ended."""
-    ended = [trial.cell.facts["cost"] for trial in trials if trial.state != "running"]
-    names = ("computed", "found", "bounded", "pruned", "steps_saved", "seconds")
-    total = {name: sum(cost[name] for cost in ended) for name in names}
-    return Cost(runs=len(ended) * runs, steps=len(ended) * steps, **total)
 
 
 def _metrics(study: Tuned) -> dict[str, float]:
@@ -210,10 +102,6 @@ def _plain(study: Tuned, result: StudyResult) -> dict[str, Any]:
         "trials": [row(trial) for trial in study.trials],
         "cost": asdict(study.cost),
     }
-
-
-def shown(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def table(study: Tuned) -> "Table":

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lit_byz.report.tuning import TrialResult, Tuned, shown
+from lit_byz.report.tuned import TrialResult, Tuned, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,6 @@ another study has computed counts like one of its own.
 """
 
 import hashlib
-import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lit_byz.config.grid import Point
-from lit_byz.config.identity import environment
 from lit_byz.errors import BadRequest
+from lit_byz.tracking.lookup import Found, found_of, outcome_of
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.records import (
     CellRecord,
@@ -29,7 +28,6 @@ from lit_byz.tracking.records import (
 )
 from lit_byz.tracking.store import (
     CODE,
-    ENVIRONMENT,
     IDENTITY,
     KIND,
     PARENT,
@@ -50,18 +48,6 @@ KINDS = ("sweep", "tuning", "init_scaling", "breakdown", "misspecified")
 WORST_CASE = "lit_byz.worst_case"
 # How a trial of a tuning study stands.
 TRIAL_STATE = "lit_byz.trial_state"
-
-
-@dataclass(frozen=True)
-class Found:
-    """What the store has of a run: how it ended, or runs that were killed before they ended.
-
-    ``other_code`` are runs with the same settings and other code.
-    """
-
-    outcome: Outcome | None = None
-    begun: Sequence[str] = ()
-    other_code: Sequence[str] = ()
 
 
 @dataclass
@@ -93,7 +79,7 @@ class Ledger:
             for point in points:
                 query = f"tags.`{SETTINGS}` = '{point.code.settings}'"
                 runs[point.code.settings] = self.store.search(self.experiment_id, query)
-        return {p.identity: _found(p, runs.get(p.code.settings, [])) for p in points}
+        return {p.identity: found_of(p, runs.get(p.code.settings, [])) for p in points}
 
     def open_study(self, record: StudyRecord) -> str:
         """The study's own run, taken up again if it is there."""
@@ -184,7 +170,7 @@ class Ledger:
         cells.sort(key=lambda pair: pair[1].facts.get("place", 0))
         wanted = {planned.identity for _, record in cells for planned in record.runs}
         runs = self._runs(str(run.info.experiment_id), wanted)
-        known = {identity: _outcome(identity, found) for identity, found in runs.items()}
+        known = {identity: outcome_of(identity, found) for identity, found in runs.items()}
         outcomes = {identity: outcome for identity, outcome in known.items() if outcome is not None}
         by_id = {str(r.info.run_id): r.data.metrics for found in runs.values() for r in found}
         metrics = {i: by_id[str(o.run_id)] for i, o in outcomes.items()}
@@ -240,35 +226,6 @@ class Ledger:
                 plain = {k: v for k, v in example.plain.items() if k not in ("attack", "seed")}
                 self.store.write_params(run_id, {**plain, CODE: example.code.code})
             return run_id
-
-
-def _found(point: Point, runs: "Sequence[Run]") -> Found:
-    own = [run for run in runs if run.data.tags.get(IDENTITY) == point.identity]
-    others = [run.data.tags.get(CODE, "") for run in runs if run not in own]
-    here = environment(point.plain)
-    # Where something else than the run itself has changed, a failure may not happen again.
-    able = [r for r in own if r.info.status != "FAILED" or r.data.tags.get(ENVIRONMENT) == here]
-    begun = [str(run.info.run_id) for run in own if run.info.status == "RUNNING"]
-    return Found(_outcome(point.identity, able), begun, list(dict.fromkeys(others)))
-
-
-def _outcome(identity: str, runs: "Sequence[Run]") -> Outcome | None:
-    """How a run ended, from all attempts at it: a result counts before a failure."""
-    ranked: list[tuple[int, Outcome]] = []
-    for run in runs:
-        metrics, tags, run_id = run.data.metrics, run.data.tags, str(run.info.run_id)
-        status = tags.get("lit_byz.status", "finished")
-        best, at_least = metrics.get("test/max_accuracy"), metrics.get("test/max_accuracy_at_least")
-        if run.info.status == "FINISHED" and best is not None and math.isfinite(best):
-            ranked.append((0, Outcome(identity, status, best, run_id=run_id, reused=True)))
-        elif run.info.status == "KILLED" and status == "bounded" and at_least is not None:
-            ranked.append((1, Outcome(identity, "bounded", at_least, run_id=run_id, reused=True)))
-        elif run.info.status == "FAILED":
-            error = tags.get("lit_byz.error")
-            ranked.append((2, Outcome(identity, "failed", run_id=run_id, error=error, reused=True)))
-        else:
-            ranked.append((3, Outcome(identity, "interrupted", run_id=run_id, reused=True)))
-    return min(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
 
 def _metrics(cell: CellResult, found: WorstCase) -> dict[str, float]:

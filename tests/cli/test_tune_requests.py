@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lit_byz.config.search_space import Range, read_problem
+from lit_byz.config.ranges import Range
+from lit_byz.config.search_space import read_problem
 from lit_byz.errors import BadRequest
 from pipelines import tune
 from tests.cli.test_tune import CELL

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from lit_byz.config.grid import Point
-from lit_byz.config.search_space import Problem, Range
+from lit_byz.config.ranges import Range
+from lit_byz.config.search_space import Problem
 from lit_byz.studies.tuning import TuningStudy
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.trials import Trial

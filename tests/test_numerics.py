@@ -1,0 +1,102 @@
+"""Results that stay what they are, or a new version of the numerics.
+
+``python -m tests.test_numerics`` writes the results of this code into ``numerics.json``. It refuses
+where they differ from those of the same version: raise ``NUMERICS`` in ``lit_byz/_numerics.py``
+first, so that no run of the old code is taken for one of the new.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lit_byz import train
+from lit_byz._numerics import NUMERICS
+from lit_byz.attacks import ATTACKS
+from lit_byz.config.components import options
+from lit_byz.robust import CLIPS, MIXES, RULES
+
+FILE = Path(__file__).with_name("numerics.json")
+STEPS = 6
+# Processors and their libraries differ in the last bits, which training magnifies a little.
+TOLERANCE = 2e-4
+SMALL = ["dataset=digits", "workers.honest=6", "workers.f=2", "workers.batch_size=8", "seed=3"]
+SMALL += [f"train.steps={STEPS}", "train.eval_every=3", "tracking.enabled=false"]
+METRICS = ("train/loss", "attack/damage", "attack/factor", "server/output_norm", "arc/threshold")
+NEEDED = {"static": ["clip.C=1"]}
+CASES = {
+    **{f"rule={name}": [] for name in RULES},
+    **{f"attack={name}": [] for name in ATTACKS if name != "none"},
+    **{f"clip={name}": NEEDED.get(name, []) for name in CLIPS},
+    **{f"mix={name}": ["workers.f=1"] for name in MIXES},
+    **{f"partition={name}": [] for name in options("partition")},
+    "attack=foe@published": [],
+    "attack=foe@coarse": [],
+    "attack=alie@coarse": [],
+    "model=logreg": [],
+    "model=cnn_mnist": ["workers.honest=4", "workers.f=1"],
+    "train.weight_decay_mode=worker": ["train.momentum=0.5", "train.weight_decay=0.1"],
+    "train.local_steps=2": [],
+    "train.full_batch=true": [],
+    "train.gradients=loop": [],
+    "server.bound_output=true": [],
+}
+
+
+def results(case: str) -> dict[str, list[float]]:
+    """What a few steps of training come to."""
+    history = train([*SMALL, case, *CASES[case]]).history
+    found = {name: [value for _, value in history[name]] for name in METRICS if name in history}
+    return {**found, "test/loss": [value for _, value in history["test/loss"]]}
+
+
+def differences(case: str, known: dict[str, list[float]]) -> list[str]:
+    found = results(case)
+    if found.keys() != known.keys():
+        return [f"{case}: other metrics: {sorted(found)}"]
+    return [
+        f"{case}: {name} = {found[name]}, was {known[name]}"
+        for name in known
+        if found[name] != pytest.approx(known[name], rel=TOLERANCE, abs=1e-6)
+    ]
+
+
+@pytest.fixture(scope="module")
+def recorded() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(FILE.read_text())
+    return found
+
+
+def test_every_component_has_results_of_this_version(recorded: dict[str, Any]) -> None:
+    assert recorded["numerics"] == NUMERICS, "python -m tests.test_numerics writes them"
+    assert recorded["results"].keys() == CASES.keys(), "python -m tests.test_numerics adds them"
+
+
+@pytest.mark.parametrize("kind", sorted({case.partition("=")[0] for case in CASES}))
+def test_results_are_those_of_this_version(kind: str, recorded: dict[str, Any]) -> None:
+    cases = [case for case in CASES if case.partition("=")[0] == kind]
+    known = recorded["results"]
+    found = [line for case in cases for line in differences(case, known[case])]
+    advice = "raise NUMERICS in lit_byz/_numerics.py, then python -m tests.test_numerics"
+    assert not found, "\n".join([advice, *found])
+
+
+def write() -> None:
+    """Record the results of this code, unless they would pass for others."""
+    old = json.loads(FILE.read_text()) if FILE.exists() else {"numerics": None, "results": {}}
+    if old["numerics"] == NUMERICS:
+        known = {case: old["results"][case] for case in CASES if case in old["results"]}
+        changed = [line for case in known for line in differences(case, known[case])]
+        if changed:
+            sys.exit("\n".join([f"results differ from those of numerics {NUMERICS}:", *changed]))
+        kept = known
+    else:
+        kept = {}
+    made = {case: kept.get(case) or results(case) for case in CASES}
+    FILE.write_text(json.dumps({"numerics": NUMERICS, "results": made}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    write()
