@@ -27,8 +27,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
-from lit_byz.errors import RunFailed
 from lit_byz.cli.command import Parser, guarded
+from lit_byz.errors import RunFailed
 from lit_byz.tracking import Store, default_uri, open_store
 from lit_byz.tracking.store import KIND
 

@@ -17,7 +17,11 @@ from hypothesis import settings  # noqa: E402
 
 # Reproducible and unhurried: the same examples on every machine, and no failure because a shared
 # core was busy.
-settings.register_profile("lit_byz", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "lit_byz", deadline=None, derandomize=True, print_blob=True, max_examples=25
+)
+# Chosen with --hypothesis-profile=thorough.
+settings.register_profile("thorough", settings.get_profile("lit_byz"), max_examples=200)
 settings.load_profile("lit_byz")
 
 

@@ -32,10 +32,10 @@ def imported(module: str) -> tuple[float, list[str]]:
 
 
 def test_package_imports_quickly_and_alone() -> None:
-    attempts = [imported("lit_byz") for _ in range(3)]
-    assert attempts[0][1] == []
-    # The quickest of three: other processes of the suite share the cores.
-    assert min(cost for cost, _ in attempts) < 1
+    cost, heavy = imported("lit_byz")
+    assert heavy == []
+    # Up to three attempts: other processes of the suite share the cores.
+    assert cost < 1 or any(imported("lit_byz")[0] < 1 for _ in range(2))
 
 
 def test_config_and_commands_import_no_heavy_library() -> None:

@@ -10,6 +10,7 @@ import torch
 
 from lit_byz import _native
 from lit_byz._native import _signatures
+from tests._each import each
 
 SOURCE = "\n".join(path.read_text().replace("\\\n", "\n") for path in _native.SOURCES)
 TYPES = {
@@ -78,8 +79,8 @@ ROWS, OUT = torch.ones(2, 3), torch.zeros(2, 2, dtype=torch.float64)
 RIGHT: list[Any] = [ROWS, 3, 2, 3, OUT, 1]
 
 
-@pytest.mark.parametrize(
-    ("place", "wrong"),
+@each(
+    "place, wrong",
     [
         (0, ROWS.double()),
         (0, ROWS.to("meta")),

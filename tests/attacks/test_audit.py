@@ -1,8 +1,8 @@
 """The searches reach what a dense grid of 400 factors reaches, under every server.
 
 An attack that searches badly makes every defence look good. The default run covers every rule,
-clip and mix on made-up vectors; the tests marked ``data`` cover every size, and momentums of a
-network on MNIST as well.
+clip and mix on made-up vectors of one size; the tests marked ``slow`` cover more sizes, and those
+marked ``data`` every size, and momentums of a network on MNIST as well.
 """
 
 import statistics
@@ -13,11 +13,11 @@ import torch
 from lit_byz.attacks import ALIE, FOE, Scene, SearchedAttack
 from lit_byz.attacks._sample import sample_columns, thin
 from lit_byz.robust import ARC, NNM, Average, Basis, NoClip, RobustAggregator
+from tests._each import each
 from tests.attacks._audit import (
     ATTACKS,
     CLIPS,
     ENOUGH,
-    MIXES,
     RULES,
     SEARCHES,
     SIZES,
@@ -33,12 +33,13 @@ from tests.attacks._momentums import mnist_momentums
 D = 1000
 # Few columns of a large model, evenly spaced: every layer is there.
 STRIDE = 211
-BY_DEFAULT = [
+WITHOUT_DATA = [
     (11, 1, "random"),
     (11, 5, "heterogeneous"),
     (15, 3, "heterogeneous"),
     (17, 2, "random"),
 ]
+QUICK = (11, 5, "heterogeneous")
 KINDS = ("random", "heterogeneous", "mnist")
 
 
@@ -63,25 +64,42 @@ def assert_searched_well(chosen: list[Case], kind: str) -> None:
     assert not short, "\n".join(short)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize(("n", "f", "kind"), BY_DEFAULT)
+@pytest.mark.parametrize(
+    ("n", "f", "kind"),
+    [
+        pytest.param(*given, marks=() if given == QUICK else pytest.mark.slow)
+        for given in WITHOUT_DATA
+    ],
+)
 def test_every_server(n: int, f: int, kind: str, rule: str) -> None:
     assert_searched_well(list(cases(((n, f),), (rule,))), kind)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rule", ["cwtm", "multi_krum"])
-def test_many_workers(rule: str) -> None:
-    chosen = [Case(39, 9, rule, clip, "nnm", attack) for clip in CLIPS for attack in ATTACKS]
+@pytest.mark.parametrize(
+    ("rule", "clip"),
+    [
+        pytest.param(rule, clip, marks=() if clip == "arc" else pytest.mark.slow)
+        for rule in ("cwtm", "multi_krum")
+        for clip in CLIPS
+    ],
+)
+def test_many_workers(rule: str, clip: str) -> None:
+    chosen = [Case(39, 9, rule, clip, "nnm", attack) for attack in ATTACKS]
     assert_searched_well(chosen, "heterogeneous")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["caf", "mda"])
-def test_rules_that_take_long(rule: str) -> None:
-    chosen = [Case(11, 2, rule, clip, mix, "foe") for clip in ("none", "arc") for mix in MIXES]
-    assert_searched_well(chosen[1:], "heterogeneous")
+@pytest.mark.parametrize(
+    ("clip", "mix"),
+    [
+        ("arc", "nnm"),
+        pytest.param("none", "nnm", marks=pytest.mark.slow),
+        pytest.param("arc", "none", marks=pytest.mark.slow),
+    ],
+)
+def test_rules_that_take_long(rule: str, clip: str, mix: str) -> None:
+    assert_searched_well([Case(11, 2, rule, clip, mix, "foe")], "heterogeneous")
 
 
 @pytest.mark.data
@@ -89,7 +107,7 @@ def test_rules_that_take_long(rule: str) -> None:
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize(
     ("n", "f", "kind"),
-    [(*size, kind) for kind in KINDS for size in SIZES if (*size, kind) not in BY_DEFAULT],
+    [(*size, kind) for kind in KINDS for size in SIZES if (*size, kind) not in WITHOUT_DATA],
 )
 def test_all_the_others(n: int, f: int, kind: str, rule: str) -> None:
     assert_searched_well(list(cases(((n, f),), (rule,))), kind)
@@ -117,9 +135,9 @@ def test_a_sample_of_the_columns_is_enough(
     assert not any(result.at_edge.values())
 
 
-@pytest.mark.parametrize("attack", [FOE, ALIE])
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("mix", [None, NNM(1)])
+@each("attack", [FOE, ALIE])
+@each("search", SEARCHES)
+@each("mix", [None, NNM(1)])
 def test_no_defence_has_no_best_factor(
     attack: type[SearchedAttack], search: str, mix: NNM | None
 ) -> None:
@@ -134,7 +152,7 @@ def test_no_defence_has_no_best_factor(
     assert not attack(search=search).move(x, 1, clipped)[0].at_edge
 
 
-@pytest.mark.parametrize("attack", [FOE, ALIE])
+@each("attack", [FOE, ALIE])
 def test_no_defence_and_a_weaker_search(attack: type[SearchedAttack]) -> None:
     """The largest factor that was looked at is the best, and that is said too."""
     server = RobustAggregator(Average())
@@ -161,8 +179,8 @@ def test_coarse_alie_looks_where_the_grid_does_not() -> None:
     assert both.damage > 1.09 * float(dense_damages(scene, ALIE()).max())
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("kind", ["random", "heterogeneous"])
+@each("attack", ATTACKS)
+@each("kind", ["random", "heterogeneous"])
 @pytest.mark.parametrize("rule", ["cwtm", "cwmed", "meamed"])
 def test_sampled_columns_speak_for_all(rule: str, kind: str, attack: str, either_path: str) -> None:
     """Damages through the sample are the damages, within two percent, at every factor."""
@@ -186,7 +204,7 @@ def test_sampled_columns_speak_for_all(rule: str, kind: str, attack: str, either
         )
 
 
-@pytest.mark.parametrize("search", [*SEARCHES, *WEAKER])
+@each("search", [*SEARCHES, *WEAKER])
 def test_what_is_reported_is_what_happens(search: str) -> None:
     """Through a sample or not, the damage of a move is that of the vectors it sends."""
     for d in (100, 20_000):

@@ -11,6 +11,7 @@ import torch
 
 from lit_byz.attacks import ATTACKS, Scene, State
 from lit_byz.robust import CWTM, Basis, RobustAggregator
+from tests._each import each
 from tests.attacks._cases import CASES, SERVER, Case, D, F, H, flipped, honest
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -28,7 +29,7 @@ def test_every_attack_is_here() -> None:
 
 
 @every_case
-@pytest.mark.parametrize("dtype", DTYPES)
+@each("dtype", DTYPES)
 def test_one_finite_vector_of_the_same_dtype(
     case: Case, dtype: torch.dtype, either_path: str
 ) -> None:
@@ -39,7 +40,7 @@ def test_one_finite_vector_of_the_same_dtype(
 
 
 @every_case
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each("dtype", [np.float32, np.float64])
 def test_kind_comes_back(case: Case, dtype: type) -> None:
     x = honest().numpy().astype(dtype)
     expected = send(case, torch.from_numpy(x))
@@ -70,7 +71,7 @@ def test_honest_vectors_are_not_touched(case: Case, either_path: str) -> None:
 
 
 @every_case
-@pytest.mark.parametrize(("h", "f", "d"), [(1, 1, 1), (2, 1, 1), (3, 1, 2), (3, 2, 5), (11, 4, 70)])
+@each("h, f, d", [(1, 1, 1), (2, 1, 1), (3, 1, 2), (3, 2, 5), (11, 4, 70)])
 def test_any_size(case: Case, h: int, f: int, d: int) -> None:
     if case.name == "alie-z_max" and 2 * f >= h + f:
         return  # has no answer there: test_errors.py
@@ -103,18 +104,19 @@ def steps(case: Case, state: State, first: int, last: int) -> list[torch.Tensor]
 
 
 @every_case
-@pytest.mark.parametrize("stop", [1, 3, 6])
-def test_interrupted_and_restored_is_uninterrupted(case: Case, stop: int) -> None:
+def test_interrupted_and_restored_is_uninterrupted(case: Case) -> None:
     whole = steps(case, {}, 0, 8)
-    state: State = {}
-    before = steps(case, state, 0, stop)
-    assert all(isinstance(value, torch.Tensor) for value in state.values())
-    stored = io.BytesIO()
-    torch.save(state, stored)
-    stored.seek(0)
-    after = steps(case, torch.load(stored, weights_only=True), stop, 8)
-    for ours, expected in zip(before + after, whole, strict=True):
-        assert torch.equal(ours.nan_to_num(nan=7), expected.nan_to_num(nan=7))
+    for stop in (1, 3, 6):
+        state: State = {}
+        before = steps(case, state, 0, stop)
+        assert all(isinstance(value, torch.Tensor) for value in state.values())
+        stored = io.BytesIO()
+        torch.save(state, stored)
+        stored.seek(0)
+        after = steps(case, torch.load(stored, weights_only=True), stop, 8)
+        for step, (ours, expected) in enumerate(zip(before + after, whole, strict=True)):
+            same = torch.equal(ours.nan_to_num(nan=7), expected.nan_to_num(nan=7))
+            assert same, f"stopped before step {stop}, differs at step {step}"
 
 
 @every_case
@@ -131,7 +133,7 @@ def test_memory_is_in_the_state_alone(case: Case) -> None:
 
 
 @every_case
-@pytest.mark.parametrize("dtype", DTYPES)
+@each("dtype", DTYPES)
 def test_a_buffer_changes_nothing(case: Case, dtype: torch.dtype, either_path: str) -> None:
     """The last row of the buffer is written to instead of a copy of all of them."""
     x, y = honest(dtype=dtype), flipped(dtype=dtype).mean(0)
@@ -166,7 +168,7 @@ def test_settings_are_shown_and_compared(case: Case) -> None:
 
 
 @every_case
-@pytest.mark.parametrize("f", [0, -1])
+@each("f", [0, -1])
 def test_there_must_be_an_attacker(case: Case, f: int) -> None:
     with pytest.raises(ValueError, match=rf"f must be an int >= 1, got {f}"):
         send(case, honest(), f)
@@ -186,7 +188,7 @@ def test_too_few_vectors_for_the_server(case: Case) -> None:
 
 
 @every_case
-@pytest.mark.parametrize("shape", [(D,), (2, H, D), (0, D), (H, 0)])
+@each("shape", [(D,), (2, H, D), (0, D), (H, 0)])
 def test_wrong_shapes(case: Case, shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=type(case.build()).__name__) as caught:
         send(case, torch.ones(shape))
@@ -194,7 +196,7 @@ def test_wrong_shapes(case: Case, shape: tuple[int, ...]) -> None:
 
 
 @every_case
-@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
+@each("dtype", [torch.int64, torch.bool, torch.complex64])
 def test_not_floating_point(case: Case, dtype: torch.dtype) -> None:
     with pytest.raises(TypeError, match=f"{type(case.build()).__name__}.*{dtype}"):
         send(case, torch.ones(H, D, dtype=dtype))

@@ -19,6 +19,7 @@ from lit_byz.attacks import (
     NonFinite,
     SearchedAttack,
 )
+from tests._each import each
 
 ARGUMENTS: list[tuple[Callable[[], Attack], type[Exception], str, str, object]] = [
     (lambda: FOE(tau=math.nan), ValueError, "FOE", "tau", "nan"),
@@ -54,7 +55,7 @@ ARGUMENTS: list[tuple[Callable[[], Attack], type[Exception], str, str, object]] 
 ]
 
 
-@pytest.mark.parametrize(("build", "error", "owner", "name", "value"), ARGUMENTS)
+@each("build, error, owner, name, value", ARGUMENTS)
 def test_bad_settings(
     build: Callable[[], Attack], error: type[Exception], owner: str, name: str, value: str
 ) -> None:
@@ -69,7 +70,7 @@ def test_flipped_gradients_must_be_given() -> None:
         LabelFlip()(torch.ones(3, 2), f=1)
 
 
-@pytest.mark.parametrize("shape", [(3,), (2, 2), (3, 3), (1, 3, 2), ()])
+@each("shape", [(3,), (2, 2), (3, 3), (1, 3, 2), ()])
 def test_flipped_gradients_of_another_shape(shape: tuple[int, ...]) -> None:
     expected = (
         rf"LabelFlip: flipped must have shape \(3, 2\) or \(2,\), got {re.escape(str(shape))}"
@@ -78,7 +79,7 @@ def test_flipped_gradients_of_another_shape(shape: tuple[int, ...]) -> None:
         LabelFlip()(torch.ones(3, 2), f=1, flipped=torch.ones(shape))
 
 
-@pytest.mark.parametrize(("h", "f"), [(1, 1), (2, 2), (2, 5)])
+@each("h, f", [(1, 1), (2, 2), (2, 5)])
 def test_classical_factor_needs_an_honest_majority(h: int, f: int) -> None:
     with pytest.raises(ValueError, match=rf"ALIE: f must satisfy 2f < n, got f={f}, n={h + f}"):
         ALIE(search="z_max")(torch.randn(h, 3), f)

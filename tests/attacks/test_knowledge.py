@@ -17,6 +17,7 @@ from lit_byz.robust import (
     NoClip,
     RobustAggregator,
 )
+from tests._each import each
 from tests.attacks._audit import honest_vectors
 
 H, F = 9, 2
@@ -31,9 +32,7 @@ def damage(server: RobustAggregator, sent: torch.Tensor, f: int = F) -> float:
 
 
 @both
-@pytest.mark.parametrize(
-    ("name", "rule"), [("multi_krum", MultiKrum(F)), ("cwmed", CWMed()), ("gm", GeometricMedian())]
-)
+@each("name, rule", [("multi_krum", MultiKrum(F)), ("cwmed", CWMed()), ("gm", GeometricMedian())])
 def test_assumed_rule(attack: type[SearchedAttack], name: str, rule: object) -> None:
     """The same as facing that rule, with the server's own clip and mix."""
     assumed, _ = attack(assumed_rule=name).move(X, F, SERVER)
@@ -55,7 +54,7 @@ def test_assumed_clip(attack: type[SearchedAttack]) -> None:
 
 
 @both
-@pytest.mark.parametrize("assumed", ["average", "cwmed", "krum", "gm"])
+@each("assumed", ["average", "cwmed", "krum", "gm"])
 def test_knowing_is_no_worse_than_assuming(attack: type[SearchedAttack], assumed: str) -> None:
     known = damage(SERVER, attack()(X, F, SERVER))
     guessed = damage(SERVER, attack(assumed_rule=assumed)(X, F, SERVER))
@@ -63,8 +62,8 @@ def test_knowing_is_no_worse_than_assuming(attack: type[SearchedAttack], assumed
 
 
 @both
-@pytest.mark.parametrize("declared", [1, 3, 4])
-@pytest.mark.parametrize("real", [1, 2, 4])
+@each("declared", [1, 3, 4])
+@each("real", [1, 2, 4])
 def test_declared_f_may_differ_from_the_real_one(
     attack: type[SearchedAttack], declared: int, real: int
 ) -> None:
@@ -107,7 +106,7 @@ def test_an_assumed_rule_must_be_able_to_work() -> None:
         FOE(assumed_rule="cwtm")(X, 9, RobustAggregator(CWMed()))
 
 
-@pytest.mark.parametrize("argument", ["assumed_rule", "assumed_clip"])
+@each("argument", ["assumed_rule", "assumed_clip"])
 def test_unknown_names(argument: str) -> None:
     with pytest.raises(ValueError, match="cwtn"):
         FOE(**{argument: "cwtn"})

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from lit_byz.attacks import Mimic, State
+from tests._each import each
 from tests.attacks._reference import mimic
 
 H, D, PLANTED = 9, 40, 6
@@ -31,8 +32,8 @@ def targets(attack: Mimic, given: list[torch.Tensor], state: State | None = None
     return found
 
 
-@pytest.mark.parametrize("warmup", [1, 3, 100, None])
-@pytest.mark.parametrize("seed", range(4))
+@each("warmup", [1, 3, 100, None])
+@each("seed", range(4))
 def test_step_by_step(warmup: int | None, seed: int) -> None:
     """No planted worker: the target changes, as it does in the plain algorithm."""
     draw = torch.Generator().manual_seed(seed)
@@ -50,7 +51,7 @@ def test_targets_vary_while_warming_up() -> None:
     assert len(set(targets(Mimic(warmup=1), given))) == 1
 
 
-@pytest.mark.parametrize("warmup", [1, 100, None])
+@each("warmup", [1, 100, None])
 def test_finds_the_planted_worker_and_keeps_it(warmup: int | None) -> None:
     """From a start that points to its side; from the other, the spread is followed backwards."""
     found = 0

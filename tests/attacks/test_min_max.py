@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from lit_byz.attacks import MinMax, MinSum
+from tests._each import each
 from tests.attacks._reference import disguised
 
 ATTACKS = {"max": MinMax, "sum": MinSum}
@@ -23,8 +24,8 @@ def allowed(x: np.ndarray, sent: np.ndarray, kind: str) -> tuple[float, float]:
     return float(summed([((sent - a) ** 2).sum() for a in x])), float(max(among))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("perturbation", ["std", "unit", "sign"])
+@each("family", FAMILIES)
+@each("perturbation", ["std", "unit", "sign"])
 @pytest.mark.parametrize("kind", ATTACKS)
 def test_farthest_allowed(kind: str, perturbation: str, family: str, either_path: str) -> None:
     for seed in range(5):

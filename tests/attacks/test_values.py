@@ -21,6 +21,7 @@ from lit_byz.attacks import (
     ZeroGradient,
 )
 from lit_byz.attacks._alie import z_max
+from tests._each import each
 
 # Mean (2, 2), standard deviations 1 and 2.
 X = torch.tensor([[1.0, 0.0], [3.0, 2.0], [2.0, 4.0]], dtype=torch.float64)
@@ -35,8 +36,8 @@ def assert_sends(attack: Attack, x: torch.Tensor, expected: tuple[float, float])
         torch.testing.assert_close(sent, torch.tensor(expected, dtype=dtype), equal_nan=True)
 
 
-@pytest.mark.parametrize(
-    ("attack", "expected"),
+@each(
+    "attack, expected",
     [
         (NoAttack(), (2.0, 2.0)),
         (SignFlip(), (-2.0, -2.0)),
@@ -53,14 +54,13 @@ def assert_sends(attack: Attack, x: torch.Tensor, expected: tuple[float, float])
         (NonFinite("inf"), (math.inf, math.inf)),
         (NonFinite("-inf"), (-math.inf, -math.inf)),
     ],
-    ids=repr,
 )
 def test_by_hand(attack: Attack, expected: tuple[float, float]) -> None:
     assert_sends(attack, X, expected)
 
 
-@pytest.mark.parametrize(
-    ("attack", "factor", "direction"),
+@each(
+    "attack, factor, direction",
     [
         # γ² + 2√2 γ + 4 ≤ 10 at the third vector.
         (MinMax("unit"), S2, (-1 / S2, -1 / S2)),
@@ -72,7 +72,6 @@ def test_by_hand(attack: Attack, expected: tuple[float, float]) -> None:
         (MinSum("sign"), 2.0, (-1 / S2, -1 / S2)),
         (MinSum("std"), 2.0, (-1 / 2, -S3 / 2)),
     ],
-    ids=repr,
 )
 def test_disguised_by_hand(attack: Attack, factor: float, direction: tuple[float, float]) -> None:
     expected = (1 + factor * direction[0], 1 + factor * direction[1])
@@ -92,8 +91,8 @@ def test_alie_divides_by_h_minus_1() -> None:
 
 
 # Φ⁻¹((n − f − s)/(n − f)), s = ⌊n/2 + 1⌋ − f, with a table of the normal distribution.
-@pytest.mark.parametrize(
-    ("n", "f", "z"),
+@each(
+    "n, f, z",
     [
         (50, 24, 1.4261),  # 24/26, the example in the attack's paper
         (11, 1, 0.0),  # 5/10
@@ -143,7 +142,7 @@ def test_label_flip_takes_the_mean_as_well() -> None:
         assert torch.equal(sent, LabelFlip()(X, f=1, flipped=gradient.numpy()))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_mimic_on_a_line(seed: int) -> None:
     """All spread lies in the first coordinate: the target is one of the two ends."""
     x = torch.tensor([[1.0, 5.0], [2.0, 5.0], [6.0, 5.0]])

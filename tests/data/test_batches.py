@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lit_byz.data import Digits, Extreme, ImageData, RawImages, WorkerBatches
@@ -25,7 +25,6 @@ def cut(sizes: list[int]) -> list[np.ndarray]:
 part_sizes = st.lists(st.integers(1, 12), min_size=1, max_size=5)
 
 
-@settings(max_examples=40)
 @given(sizes=part_sizes, batch=st.integers(1, 30), seed=st.integers(0, 99), data=st.data())
 def test_any_round_in_any_order(sizes: list[int], batch: int, seed: int, data: object) -> None:
     assert isinstance(data, st.DataObject)

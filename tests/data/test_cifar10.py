@@ -1,5 +1,7 @@
 """The forms in which CIFAR-10 comes, made here from random images."""
 
+import functools
+import io
 import json
 import struct
 from pathlib import Path
@@ -14,6 +16,7 @@ LABELS = np.random.default_rng(0).integers(0, 10, 10_000)
 IMAGES = np.random.default_rng(1).integers(0, 256, (10_000, 3, 32, 32), np.uint8)
 
 
+@functools.cache
 def binary() -> bytes:
     return b"".join(
         bytes([label]) + image.tobytes() for label, image in zip(LABELS, IMAGES, strict=True)
@@ -36,9 +39,16 @@ def python2_pickle() -> bytes:
     return b"\x80\x02}(" + text(b"data") + array + text(b"labels") + labels + b"u."
 
 
-def write_sheet(folder: Path, name: str, start: int) -> None:
+@functools.cache
+def sheet() -> bytes:
     rows = IMAGES.reshape(10_000, 3, 1024).transpose(0, 2, 1)
-    Image.fromarray(np.ascontiguousarray(rows)).save(folder / f"{name}.png", compress_level=0)
+    content = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(rows)).save(content, "PNG", compress_level=0)
+    return content.getvalue()
+
+
+def write_sheet(folder: Path, name: str, start: int) -> None:
+    (folder / f"{name}.png").write_bytes(sheet())
     part = "test" if name == "test_batch" else "train"
     every = np.zeros(start + 10_000, int)
     every[start:] = LABELS

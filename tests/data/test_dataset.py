@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lit_byz.data import CIFAR10, DATASETS, Dataset, FashionMNIST, RawImages
+from lit_byz.data import CIFAR10, DATASETS, MNIST, Dataset, FashionMNIST, RawImages
 from lit_byz.errors import BadRequest
 
 
@@ -57,6 +57,14 @@ def test_transforms_of_the_paper() -> None:
     doubled = {name: DATASETS[name]().doubled for name in DATASETS}
     assert [name for name, value in flips.items() if value] == ["fashion_mnist"]
     assert [name for name, value in doubled.items() if value] == ["cifar10"]
+
+
+def test_normalisation_of_the_paper() -> None:
+    """Means and deviations as the paper gives them; those of CIFAR-10 are not its pixels' own."""
+    assert (MNIST.mean, MNIST.std) == ((0.1307,), (0.3081,))
+    assert (FashionMNIST.mean, FashionMNIST.std) == ((0.0,), (1.0,))
+    assert CIFAR10.mean == (0.4914, 0.4822, 0.4465)
+    assert CIFAR10.std == (0.2023, 0.1994, 0.2010)
 
 
 def test_settings_show() -> None:

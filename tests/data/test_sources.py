@@ -34,7 +34,7 @@ def server(tmp_path: Path) -> Iterator[str]:
     (shelf / "short").write_bytes(b"content")
     handler = functools.partial(Handler, directory=str(shelf))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        thread = threading.Thread(target=running.serve_forever)
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{running.server_address[1]}"
         running.shutdown()

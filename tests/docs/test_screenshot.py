@@ -1,6 +1,7 @@
 """The picture of MLflow's compare page: by a real server, in a real browser."""
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from lit_byz.cli.command import guarded
 from tests.cli._sweeps import GRID, ROOT, results, sweep
 from tests.tracking._stores import new_store
 
@@ -35,12 +37,14 @@ def test_compare_page_shows_the_cells_and_their_worst_cases(tmp_path: Path) -> N
     assert 0.005 < (pixels < 128).mean() < 0.5
 
 
-def test_without_a_sweep_it_says_so(tmp_path: Path) -> None:
+def test_without_a_sweep_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     new_store(tmp_path / "mlruns")
-    command = [sys.executable, str(ROOT / "docs" / "screenshot.py"), "--experiment", "none"]
-    answer = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert answer.returncode == 1
-    assert answer.stderr.count("\n") == 1
-    assert "there is no experiment none" in answer.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the command adds the folder it is called in
+    main = runpy.run_path(str(ROOT / "docs" / "screenshot.py"))["main"]
+    assert guarded(main, ["--experiment", "none"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "there is no experiment none" in said

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from lit_byz.experiment.config import compose, to_plain
 from lit_byz.experiment.executors import LocalProcesses
+
 from lit_byz.execution.tasks import Outcome, Progress, Task
 
 TELLS = """

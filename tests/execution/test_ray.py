@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from lit_byz.experiment.executors import RayTasks
 from lit_byz.experiment.session import make_executor
+
 from tests.cli._sweeps import GRID, RUNS, arguments, furnish, results, rows, sweep
 
 USER = """

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-
-from lit_byz.errors import BadRequest
 from lit_byz.experiment.config import compose
 from lit_byz.experiment.summary import summary
+
+from lit_byz.errors import BadRequest
 from tests.execution import _runs
 from tests.execution._runs import MODULE, quick
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import mlflow.artifacts
 import pytest
+from lit_byz.experiment.config import compose, identity
+from lit_byz.experiment.record import git_commit
+from lit_byz.tracking.worst_case_accuracy import WorstCaseAccuracy
 from mlflow.entities import Run
 from omegaconf import OmegaConf
 
 from lit_byz import TrainResult
-from lit_byz.experiment.config import compose, identity
-from lit_byz.experiment.record import git_commit
 from lit_byz.tracking import Store, open_store
 from lit_byz.tracking.worst_case import cell_results
-from lit_byz.tracking.worst_case_accuracy import WorstCaseAccuracy
 from tests.execution import _runs
 from tests.execution._runs import quick
 from tests.tracking._stores import new_store

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lit_byz.robust import ARC, CWTM, NNM, Bucketing, CWMed, MultiKrum, RobustAggregator
+from tests._each import each
 from tests.robust import _reference as reference
 from tests.robust._cases import CASES, Case, by_name
 from tests.robust._inputs import FAMILIES, matrix
@@ -24,7 +25,6 @@ def least_longest(x: np.ndarray, f: int) -> float:
 
 
 @every_case
-@settings(max_examples=40)
 @given(given=vectors(), mixed=st.booleans())
 def test_output_is_never_longer_than_honest_vectors(case: Case, given: tuple, mixed: bool) -> None:
     x, f = given
@@ -35,17 +35,17 @@ def test_output_is_never_longer_than_honest_vectors(case: Case, given: tuple, mi
 
 
 @every_case
-@pytest.mark.parametrize("family", FAMILIES)
-def test_output_is_never_longer_on_families(case: Case, family: str) -> None:
-    for n, f in [(4, 1), (7, 3), (10, 2)]:
-        x = matrix(family, n, f, d=20)
-        limit = np.sort(reference.norms(reference.exact(x)))[n - f - 1]
-        for mix in (None, NNM(f)):
-            server = RobustAggregator(case.rule(f), clip=ARC(f), mix=mix, bound_output=True)
-            assert np.linalg.norm(server(x).astype(np.float64)) <= limit * (1 + 1e-6)
+@each("family", FAMILIES)
+@each("n, f", [(4, 1), (7, 3), (10, 2)])
+def test_output_is_never_longer_on_families(case: Case, family: str, n: int, f: int) -> None:
+    x = matrix(family, n, f, d=20)
+    limit = np.sort(reference.norms(reference.exact(x)))[n - f - 1]
+    for mix in (None, NNM(f)):
+        server = RobustAggregator(case.rule(f), clip=ARC(f), mix=mix, bound_output=True)
+        assert np.linalg.norm(server(x).astype(np.float64)) <= limit * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("rule", [CWTM(1), CWMed()], ids=repr)
+@each("rule", [CWTM(1), CWMed()])
 def test_coordinate_rules_need_the_bound(rule: object) -> None:
     """Their output can be longer than every input; F† brings it back."""
     free = RobustAggregator(rule, clip=ARC(1))(FACES)
@@ -60,8 +60,8 @@ def test_the_bound_is_off_unless_asked_for() -> None:
     assert RobustAggregator(CWMed()).bound_output is False
 
 
-@pytest.mark.parametrize("mix", [None, NNM(1)], ids=["alone", "nnm"])
-@pytest.mark.parametrize("rule", [CWTM(1), CWMed(), CONVERGED, MultiKrum(1)], ids=repr)
+@each("mix", [None, NNM(1)])
+@each("rule", [CWTM(1), CWMed(), CONVERGED, MultiKrum(1)])
 def test_rules_without_arc_can_be_longer(rule: object, mix: object) -> None:
     """The counter-example: S = the first two, and even the bound on the output does not help."""
     for bound_output in (False, True):

@@ -26,6 +26,7 @@ from lit_byz.robust import (
     RobustAggregator,
     StaticClip,
 )
+from tests._each import each
 from tests.robust import _reference as reference
 from tests.robust._cases import by_name
 from tests.robust._inputs import matrix, tagged_cluster
@@ -46,7 +47,7 @@ PAIRS = {
 }
 SIZES = [(5, 2), (8, 1), (11, 1), (11, 5), (17, 4)]
 FAMILIES = ["gaussian", "unequal", "heavy", "outliers", "little"]
-every_family = pytest.mark.parametrize("family", FAMILIES)
+every_family = each("family", FAMILIES)
 
 
 def assert_same(ours: np.ndarray, theirs: np.ndarray, x: np.ndarray, tolerance: float) -> None:
@@ -56,48 +57,48 @@ def assert_same(ours: np.ndarray, theirs: np.ndarray, x: np.ndarray, tolerance: 
 
 @every_family
 @pytest.mark.parametrize("name", PAIRS)
-def test_rules_agree_on_arrays(name: str, family: str) -> None:
+@each("n, f", SIZES)
+def test_rules_agree_on_arrays(name: str, family: str, n: int, f: int) -> None:
     """ByzFL computes NumPy arrays in float64."""
     ours, theirs = PAIRS[name]
-    for n, f in SIZES:
-        x = matrix(family, n, f, 23, np.float64)
-        assert_same(ours(f)(x), theirs(f)(x.copy()), x, 1e-7)
+    x = matrix(family, n, f, 23, np.float64)
+    assert_same(ours(f)(x), theirs(f)(x.copy()), x, 1e-7)
 
 
 @every_family
 @pytest.mark.parametrize("name", PAIRS)
-def test_rules_agree_on_tensors(name: str, family: str) -> None:
+@each("n, f", SIZES)
+def test_rules_agree_on_tensors(name: str, family: str, n: int, f: int) -> None:
     ours, theirs = PAIRS[name]
-    for n, f in SIZES:
-        x = matrix(family, n, f, 23)
-        expected = theirs(f)(torch.from_numpy(x.copy())).double().numpy()
-        assert_same(ours(f)(torch.from_numpy(x)).numpy(), expected, x, 1e-4)
+    x = matrix(family, n, f, 23)
+    expected = theirs(f)(torch.from_numpy(x.copy())).double().numpy()
+    assert_same(ours(f)(torch.from_numpy(x)).numpy(), expected, x, 1e-4)
 
 
 @every_family
 @pytest.mark.parametrize("name", [name for name in PAIRS if name != "meamed"])
-def test_whole_servers_agree(name: str, family: str) -> None:
+@each("n, f", SIZES)
+def test_whole_servers_agree(name: str, family: str, n: int, f: int) -> None:
     """ARC, then NNM, then the rule, where no tie leaves it a choice (MeaMed nearly always has one
     after mixing)."""
     ours, theirs = PAIRS[name]
-    for n, f in SIZES:
-        x = matrix(family, n, f, 23, np.float64)
-        clipped = reference.arc(x, f)
-        unique = len(by_name[name].answers(reference.nnm(clipped, f), f)) == 1
-        if unique and reference.neighbour_gap(clipped, f) > 1e-6:
-            server = RobustAggregator(ours(f), clip=ARC(f), mix=NNM(f))
-            expected = theirs(f)(byzfl.NNM(f=f)(byzfl.ARC(f=f)(x.copy())))
-            assert_same(server(x), expected, x, 1e-6)
+    x = matrix(family, n, f, 23, np.float64)
+    clipped = reference.arc(x, f)
+    unique = len(by_name[name].answers(reference.nnm(clipped, f), f)) == 1
+    if unique and reference.neighbour_gap(clipped, f) > 1e-6:
+        server = RobustAggregator(ours(f), clip=ARC(f), mix=NNM(f))
+        expected = theirs(f)(byzfl.NNM(f=f)(byzfl.ARC(f=f)(x.copy())))
+        assert_same(server(x), expected, x, 1e-6)
 
 
 @every_family
-def test_clips_and_mixing_agree(family: str) -> None:
-    for n, f in SIZES:
-        x = matrix(family, n, f, 23, np.float64)
-        np.testing.assert_allclose(ARC(f)(x), byzfl.ARC(f=f)(x.copy()), rtol=1e-9)
-        np.testing.assert_allclose(StaticClip(2.0)(x), byzfl.Clipping(c=2.0)(x.copy()), rtol=1e-9)
-        if reference.neighbour_gap(x, f) > 1e-6:
-            np.testing.assert_allclose(NNM(f)(x), byzfl.NNM(f=f)(x.copy()), rtol=1e-6, atol=1e-9)
+@each("n, f", SIZES)
+def test_clips_and_mixing_agree(family: str, n: int, f: int) -> None:
+    x = matrix(family, n, f, 23, np.float64)
+    np.testing.assert_allclose(ARC(f)(x), byzfl.ARC(f=f)(x.copy()), rtol=1e-9)
+    np.testing.assert_allclose(StaticClip(2.0)(x), byzfl.Clipping(c=2.0)(x.copy()), rtol=1e-9)
+    if reference.neighbour_gap(x, f) > 1e-6:
+        np.testing.assert_allclose(NNM(f)(x), byzfl.NNM(f=f)(x.copy()), rtol=1e-6, atol=1e-9)
 
 
 def test_bucketing_agrees_where_chance_has_no_say() -> None:
@@ -110,9 +111,7 @@ def test_bucketing_agrees_where_chance_has_no_say() -> None:
 # --- disagreements -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"), [(ARC(2), byzfl.ARC(f=2)), (StaticClip(2.0), byzfl.Clipping(c=2.0))]
-)
+@each("ours, theirs", [(ARC(2), byzfl.ARC(f=2)), (StaticClip(2.0), byzfl.Clipping(c=2.0))])
 def test_their_clips_change_their_input(ours: object, theirs: object) -> None:
     """ByzFL clips in place: whoever kept the vectors, a worker's momentum say, has others now."""
     x = torch.from_numpy(matrix("unequal", 7, 2, 5))

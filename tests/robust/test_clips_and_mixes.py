@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from lit_byz.robust import ARC, NNM, Average, Bucketing, CWMed, NoClip, RobustAggregator, StaticClip
+from tests._each import each
 from tests.robust import _properties as properties
 from tests.robust import _reference as reference
 from tests.robust._inputs import FAMILIES, SIZES, matrix
@@ -33,32 +34,31 @@ def vectors(draw: st.DrawFn) -> tuple[np.ndarray, int]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_clips_match_their_references(family: str, either_path: str) -> None:
-    for n, f in SIZES[::2]:
-        for dtype, tolerance in ((np.float32, 2e-6), (np.float64, 1e-12)):
-            x = matrix(family, n, f, d=57, dtype=dtype)
-            exact = reference.exact(x)
-            np.testing.assert_allclose(ARC(f)(x), reference.arc(exact, f), rtol=tolerance)
-            for C in (0.0, 1.0, 1e4):
-                expected = reference.clip_at(exact, C)
-                np.testing.assert_allclose(StaticClip(C)(x), expected, rtol=tolerance)
-            assert np.array_equal(NoClip()(x), x)
+@each("n, f", SIZES[::2])
+def test_clips_match_their_references(family: str, either_path: str, n: int, f: int) -> None:
+    for dtype, tolerance in ((np.float32, 2e-6), (np.float64, 1e-12)):
+        x = matrix(family, n, f, d=57, dtype=dtype)
+        exact = reference.exact(x)
+        np.testing.assert_allclose(ARC(f)(x), reference.arc(exact, f), rtol=tolerance)
+        for C in (0.0, 1.0, 1e4):
+            expected = reference.clip_at(exact, C)
+            np.testing.assert_allclose(StaticClip(C)(x), expected, rtol=tolerance)
+        assert np.array_equal(NoClip()(x), x)
 
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name != "sparse"])
-def test_mixing_matches_its_reference(family: str, either_path: str) -> None:
-    for n, f in SIZES[::2]:
-        for dtype, tolerance in ((np.float32, 1e-5), (np.float64, 1e-9)):
-            x = matrix(family, n, f, d=57, dtype=dtype)
-            exact = reference.exact(x)
-            if f > 1 and reference.neighbour_gap(exact, f) < 1e-9 and family == "unequal":
-                continue
-            expected = reference.nnm(exact, f)
-            error = np.linalg.norm(NNM(f)(x) - expected, axis=1) / np.linalg.norm(expected, axis=1)
-            assert error.max() < tolerance, (n, f)
+@each("n, f", SIZES[::2])
+def test_mixing_matches_its_reference(family: str, either_path: str, n: int, f: int) -> None:
+    for dtype, tolerance in ((np.float32, 1e-5), (np.float64, 1e-9)):
+        x = matrix(family, n, f, d=57, dtype=dtype)
+        exact = reference.exact(x)
+        if f > 1 and reference.neighbour_gap(exact, f) < 1e-9 and family == "unequal":
+            continue
+        expected = reference.nnm(exact, f)
+        error = np.linalg.norm(NNM(f)(x) - expected, axis=1) / np.linalg.norm(expected, axis=1)
+        assert error.max() < tolerance, (n, f)
 
 
-@settings(max_examples=100)
 @given(given=vectors())
 def test_arc_clips_at_most_k_and_leaves_one_of_any_n_minus_f(given: tuple) -> None:
     x, f = given
@@ -75,7 +75,7 @@ def test_arc_clips_at_most_k_and_leaves_one_of_any_n_minus_f(given: tuple) -> No
     assert not clipped[norms < threshold * (1 - 1e-12)].any()
 
 
-@pytest.mark.parametrize("n", range(1, 80))
+@each("n", range(1, 80))
 def test_arc_counts_in_integers(n: int) -> None:
     """k = ⌊2f(n−f)/n⌋ for every f, from distinct norms: the threshold tells k."""
     x = np.arange(1.0, n + 1).reshape(n, 1)
@@ -90,14 +90,13 @@ def test_arc_where_floating_point_would_miscount() -> None:
     assert np.sum(ARC(33)(x) != x) == 57
 
 
-@pytest.mark.parametrize(("zeta", "count"), [(0.0, 0), (0.5, 1), (1.0, 2), (1.5, 3), (2.0, 4)])
+@each("zeta, count", [(0.0, 0), (0.5, 1), (1.0, 2), (1.5, 3), (2.0, 4)])
 def test_arc_with_another_zeta(zeta: float, count: int) -> None:
     """n = 10, f = 3: ⌊ζ · 2.1⌋ vectors are clipped."""
     x = np.arange(1.0, 11).reshape(10, 1)
     assert np.sum(ARC(3, zeta=zeta)(x) != x) == count
 
 
-@settings(max_examples=100)
 @given(given=vectors())
 def test_clipping_changes_lengths_only(given: tuple) -> None:
     x, f = given
@@ -111,14 +110,12 @@ def test_clipping_changes_lengths_only(given: tuple) -> None:
         assert np.array_equal(x[untouched], y[untouched])
 
 
-@settings(max_examples=30)
 @given(given=vectors())
 def test_arc_without_byzantine_workers_changes_nothing(given: tuple) -> None:
     x, _ = given
     assert np.array_equal(ARC(0)(x), x)
 
 
-@settings(max_examples=100)
 @given(given=vectors())
 def test_nnm_averages_nearest_vectors(given: tuple) -> None:
     """Whatever the ties: row i is the mean of n − f rows, none farther than one left out."""
@@ -142,7 +139,7 @@ def test_nnm_of_copies() -> None:
     np.testing.assert_allclose(NNM(4)(x), reference.nnm(x, 4), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("n", "s"), [(1, 1), (6, 1), (6, 2), (7, 2), (7, 3), (7, 7), (7, 10)])
+@each("n, s", [(1, 1), (6, 1), (6, 2), (7, 2), (7, 3), (7, 7), (7, 10)])
 def test_bucketing_deals_every_vector_once(n: int, s: int) -> None:
     shares = Bucketing(s, seed=5)(np.eye(n))
     assert len(shares) == -(-n // s)
@@ -166,13 +163,13 @@ def test_bucketing_depends_on_its_seed_and_the_round_alone() -> None:
 
 
 @every_step
-def test_input_is_never_changed(step: object) -> None:
-    for family in FAMILIES:
-        properties.assert_input_untouched(step, torch.from_numpy(matrix(family, 7, 2, 20)))
+@each("family", FAMILIES)
+def test_input_is_never_changed(step: object, family: str) -> None:
+    properties.assert_input_untouched(step, torch.from_numpy(matrix(family, 7, 2, 20)))
 
 
 @every_step
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each("dtype", [np.float32, np.float64])
 def test_kind_and_dtype_come_back(step: object, dtype: type) -> None:
     x = matrix("gaussian", 7, 2, 5, dtype)
     tensor = torch.from_numpy(x)
@@ -198,7 +195,7 @@ def test_batch_dimensions(step: object) -> None:
         np.testing.assert_allclose(together[i // 4, i % 4], step(x), rtol=1e-9)
 
 
-@pytest.mark.parametrize("step", [ARC(2), StaticClip(2.0), NNM(2)], ids=["arc", "static", "nnm"])
+@each("step", [ARC(2), StaticClip(2.0), NNM(2)])
 def test_order_of_the_vectors_moves_along(step: object) -> None:
     x = matrix("unequal", 9, 2, 6, np.float64)
     shuffled = np.random.default_rng(0).permutation(9)

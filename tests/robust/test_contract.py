@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from tests._each import each
 from tests.robust import _properties as properties
 from tests.robust._cases import (
     CASES,
@@ -24,7 +24,6 @@ from tests.robust._inputs import FAMILIES, matrix
 from tests.robust._reference import Between
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-FEW = hypothesis_settings(max_examples=25)
 
 
 @st.composite
@@ -50,7 +49,6 @@ def unique_answer(case: Case, x: torch.Tensor, f: int) -> bool:
 
 
 @every_case
-@FEW
 @given(given=ordinary())
 def test_order_of_the_vectors_does_not_matter(case: Case, given: tuple) -> None:
     x, f = given
@@ -59,7 +57,6 @@ def test_order_of_the_vectors_does_not_matter(case: Case, given: tuple) -> None:
 
 
 @every_case
-@FEW
 @given(given=ordinary(), power=st.integers(-40, 40))
 def test_scale(case: Case, given: tuple, power: int) -> None:
     x, f = given
@@ -68,7 +65,6 @@ def test_scale(case: Case, given: tuple, power: int) -> None:
 
 
 @pytest.mark.parametrize("case", having(TRANSLATION), ids=lambda case: case.name)
-@FEW
 @given(given=ordinary())
 def test_translation(case: Case, given: tuple) -> None:
     x, f = given
@@ -77,7 +73,6 @@ def test_translation(case: Case, given: tuple) -> None:
 
 
 @pytest.mark.parametrize("case", having(ROTATION), ids=lambda case: case.name)
-@FEW
 @given(given=ordinary())
 def test_rotation(case: Case, given: tuple) -> None:
     x, f = given
@@ -86,7 +81,6 @@ def test_rotation(case: Case, given: tuple) -> None:
 
 
 @pytest.mark.parametrize("case", having(COORDINATES), ids=lambda case: case.name)
-@FEW
 @given(given=ordinary())
 def test_coordinates_are_independent(case: Case, given: tuple) -> None:
     x, f = given
@@ -94,7 +88,6 @@ def test_coordinates_are_independent(case: Case, given: tuple) -> None:
 
 
 @every_case
-@FEW
 @given(given=ordinary())
 def test_output_stays_in_the_box_of_the_inputs(case: Case, given: tuple) -> None:
     x, f = given
@@ -102,21 +95,23 @@ def test_output_stays_in_the_box_of_the_inputs(case: Case, given: tuple) -> None
 
 
 @pytest.mark.parametrize("case", having(IDEMPOTENT), ids=lambda case: case.name)
-@pytest.mark.parametrize(("n", "f"), [(1, 0), (2, 0), (3, 1), (8, 3), (15, 7)])
+@each("n, f", [(1, 0), (2, 0), (3, 1), (8, 3), (15, 7)])
 def test_copies_of_one_vector_give_that_vector(case: Case, n: int, f: int) -> None:
     vector = torch.tensor([1.0, -2.0, 0.0, 1e-3])
     output = case.rule(f)(vector.repeat(n, 1))
     torch.testing.assert_close(output, vector, rtol=1e-6, atol=0)
 
 
-@pytest.mark.parametrize("clip", CLIPS)
-@pytest.mark.parametrize("mix", MIXES)
+@each("clip", CLIPS)
+@each("mix", MIXES)
 @every_case
-def test_input_is_never_changed(case: Case, clip: str, mix: str, either_path: str) -> None:
-    for family in FAMILIES:
-        x = torch.from_numpy(matrix(family, n=7, f=2, d=33))
-        properties.assert_input_untouched(server(case, 2, clip, mix), x)
-        properties.assert_input_untouched(server(case, 2, clip, mix).explain, x)
+@each("family", FAMILIES)
+def test_input_is_never_changed(
+    case: Case, clip: str, mix: str, either_path: str, family: str
+) -> None:
+    x = torch.from_numpy(matrix(family, n=7, f=2, d=33))
+    properties.assert_input_untouched(server(case, 2, clip, mix), x)
+    properties.assert_input_untouched(server(case, 2, clip, mix).explain, x)
 
 
 @every_case
@@ -126,7 +121,7 @@ def test_repeats_itself(case: Case, either_path: str) -> None:
     assert torch.equal(rule(x), rule(x.clone()))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each("dtype", [np.float32, np.float64])
 @every_case
 def test_kind_and_dtype_come_back(case: Case, dtype: type, either_path: str) -> None:
     x = matrix("gaussian", n=7, f=2, d=5, dtype=dtype)

@@ -12,15 +12,14 @@ from lit_byz.robust import (
     RobustAggregator,
     StaticClip,
 )
+from tests._each import each
 from tests.robust import _reference as reference
 from tests.robust._cases import CASES, CLIPS, IDEMPOTENT, MIXES, Case, answers, having, server
 from tests.robust._inputs import FAMILIES, SCALES, matrix
 from tests.robust._properties import relative_error
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-compositions = pytest.mark.parametrize(
-    ("clip", "mix"), [(clip, mix) for clip in CLIPS for mix in MIXES]
-)
+compositions = each("clip, mix", [(clip, mix) for clip in CLIPS for mix in MIXES])
 
 
 @compositions
@@ -51,37 +50,37 @@ def test_two_vectors(case: Case, clip: str, mix: str) -> None:
     assert relative_error(output, answers(case, x, 0, clip, mix), x) < 1e-9
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 @every_case
-def test_one_coordinate(case: Case, family: str, either_path: str) -> None:
-    for n, f in [(3, 1), (6, 2), (11, 5)]:
-        x = matrix(family, n, f, 1, np.float64)
-        output = case.rule(f)(torch.from_numpy(x))
-        assert relative_error(output, case.answers(x, f), x) < 1e-7, (n, f)
+@each("n, f", [(3, 1), (6, 2), (11, 5)])
+def test_one_coordinate(case: Case, family: str, either_path: str, n: int, f: int) -> None:
+    x = matrix(family, n, f, 1, np.float64)
+    output = case.rule(f)(torch.from_numpy(x))
+    assert relative_error(output, case.answers(x, f), x) < 1e-7, (n, f)
 
 
 @compositions
 @every_case
-def test_zeros(case: Case, clip: str, mix: str, either_path: str) -> None:
-    for n, f in [(1, 0), (4, 1), (9, 4)]:
-        output = server(case, f, clip, mix, bound_output=True)(torch.zeros(n, 5))
-        assert torch.equal(output, torch.zeros(5))
+@each("n, f", [(1, 0), (4, 1), (9, 4)])
+def test_zeros(case: Case, clip: str, mix: str, either_path: str, n: int, f: int) -> None:
+    output = server(case, f, clip, mix, bound_output=True)(torch.zeros(n, 5))
+    assert torch.equal(output, torch.zeros(5))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("scale", SCALES)
+@each("dtype", [np.float32, np.float64])
+@each("scale", SCALES)
 @compositions
 @every_case
-def test_scales(case: Case, scale: float, dtype: type, clip: str, mix: str) -> None:
+@each("family", ("gaussian", "little"))
+def test_scales(case: Case, scale: float, dtype: type, clip: str, mix: str, family: str) -> None:
     """Norms from 1e-30 to 1e15: no step may overflow, underflow or divide by zero."""
-    for family in ("gaussian", "little"):
-        x = matrix(family, 7, 2, 8, np.float64)
-        x = (scale * x / np.linalg.norm(x, axis=1).max()).astype(dtype)
-        output = np.asarray(server(case, 2, clip, mix)(x), dtype=np.float64)
-        assert np.isfinite(output).all()
-        if scale:
-            error = relative_error(output / scale, _scaled(case, x, scale, clip, mix), x / scale)
-            assert error < (1e-5 if dtype is np.float32 else 1e-7), family
+    x = matrix(family, 7, 2, 8, np.float64)
+    x = (scale * x / np.linalg.norm(x, axis=1).max()).astype(dtype)
+    output = np.asarray(server(case, 2, clip, mix)(x), dtype=np.float64)
+    assert np.isfinite(output).all()
+    if scale:
+        error = relative_error(output / scale, _scaled(case, x, scale, clip, mix), x / scale)
+        assert error < (1e-5 if dtype is np.float32 else 1e-7), family
 
 
 def _scaled(case: Case, x: np.ndarray, scale: float, clip: str, mix: str) -> list:
@@ -94,8 +93,8 @@ def _scaled(case: Case, x: np.ndarray, scale: float, clip: str, mix: str) -> lis
     ]
 
 
-@pytest.mark.parametrize("far", [1e6, 1e15])
-@pytest.mark.parametrize("mix", MIXES)
+@each("far", [1e6, 1e15])
+@each("mix", MIXES)
 @every_case
 def test_a_distant_vector_does_not_blur_the_others(case: Case, mix: str, far: float) -> None:
     """One vector of norm 1e15 beside vectors of norm 1 and 1e-30, in float64."""
@@ -108,14 +107,16 @@ def test_a_distant_vector_does_not_blur_the_others(case: Case, mix: str, far: fl
 
 
 @every_case
-def test_extreme_but_finite_numbers_give_finite_outputs(case: Case, either_path: str) -> None:
+@each("dtype", (np.float32, np.float64))
+def test_extreme_but_finite_numbers_give_finite_outputs(
+    case: Case, either_path: str, dtype: type
+) -> None:
     """Honest vectors stay what they are beside the largest numbers there are."""
-    for dtype in (np.float32, np.float64):
-        x = matrix("gaussian", 7, 2, 6, dtype)
-        x[0] = np.finfo(dtype).max
-        x[1] = -np.finfo(dtype).max
-        for clip, mix in (("none", "none"), ("arc", "none"), ("arc", "nnm")):
-            assert np.isfinite(server(case, 2, clip, mix)(x)).all(), (clip, mix)
+    x = matrix("gaussian", 7, 2, 6, dtype)
+    x[0] = np.finfo(dtype).max
+    x[1] = -np.finfo(dtype).max
+    for clip, mix in (("none", "none"), ("arc", "none"), ("arc", "nnm")):
+        assert np.isfinite(server(case, 2, clip, mix)(x)).all(), (clip, mix)
 
 
 @pytest.mark.parametrize("case", having(IDEMPOTENT), ids=lambda case: case.name)
@@ -142,7 +143,7 @@ def test_ties_everywhere(case: Case, clip: str, mix: str) -> None:
 NOT_FINITE = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 
 
-@pytest.mark.parametrize("value", NOT_FINITE.values(), ids=NOT_FINITE.keys())
+@each("value", NOT_FINITE.values())
 @compositions
 @every_case
 def test_non_finite_rows_count_as_zeros(
@@ -171,7 +172,7 @@ def test_non_finite_rows_in_one_item_of_a_batch(case: Case) -> None:
         torch.testing.assert_close(output[item], alone, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("step", [ARC(2), StaticClip(1.0), NoClip(), NNM(2)], ids=repr)
+@each("step", [ARC(2), StaticClip(1.0), NoClip(), NNM(2)])
 def test_non_finite_rows_before_clips_and_mixes(step: object) -> None:
     x = matrix("gaussian", 7, 2, 5)
     zeroed = x.copy()

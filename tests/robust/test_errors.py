@@ -25,6 +25,7 @@ from lit_byz.robust import (
     RobustAggregator,
     StaticClip,
 )
+from tests._each import each
 
 WITH_F = [ARC, NNM, CWTM, Krum, MultiKrum, MeaMed, MDA, CAF]
 EVERYTHING = [
@@ -51,13 +52,13 @@ def assert_names(message: str, *words: object) -> None:
 
 
 @with_f
-@pytest.mark.parametrize("f", [-1, -7])
+@each("f", [-1, -7])
 def test_negative_f(build: type, f: int) -> None:
     assert_names(message_of(ValueError, lambda: build(f)), build.__name__, "f", f)
 
 
 @with_f
-@pytest.mark.parametrize("f", [1.0, "1", None, True, np.float64(1)])
+@each("f", [1.0, "1", None, True, np.float64(1)])
 def test_f_that_is_no_integer(build: type, f: object) -> None:
     message = message_of(TypeError, lambda: build(f))
     assert_names(message, build.__name__, "f")
@@ -65,7 +66,7 @@ def test_f_that_is_no_integer(build: type, f: object) -> None:
 
 
 @with_f
-@pytest.mark.parametrize(("n", "f"), [(1, 1), (2, 1), (4, 2), (5, 3), (3, 9)])
+@each("n, f", [(1, 1), (2, 1), (4, 2), (5, 3), (3, 9)])
 def test_too_many_byzantine(build: type, n: int, f: int) -> None:
     message = message_of(ValueError, lambda: build(f)(torch.ones(n, 3)))
     assert_names(message, build.__name__, f"f={f}", f"n={n}", "2f < n")
@@ -104,7 +105,7 @@ ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "owner", "name", "value"), ARGUMENTS)
+@each("call, error, owner, name, value", ARGUMENTS)
 def test_bad_settings(call: Callable, error: type, owner: str, name: str, value: object) -> None:
     assert_names(message_of(error, call), owner, name, value)
 
@@ -115,7 +116,7 @@ def test_too_many_subsets() -> None:
 
 
 @everything
-@pytest.mark.parametrize("shape", [(), (5,)])
+@each("shape", [(), (5,)])
 def test_not_a_matrix(part: Callable, shape: tuple[int, ...]) -> None:
     message = message_of(ValueError, lambda: part(torch.ones(shape)))
     assert_names(message, type(part).__name__, "x")
@@ -123,7 +124,7 @@ def test_not_a_matrix(part: Callable, shape: tuple[int, ...]) -> None:
 
 
 @everything
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (0, 5, 3)])
+@each("shape", [(0, 3), (3, 0), (0, 0), (0, 5, 3)])
 def test_empty(part: Callable, shape: tuple[int, ...]) -> None:
     message = message_of(ValueError, lambda: part(torch.ones(shape)))
     assert_names(message, type(part).__name__, "x")
@@ -136,7 +137,7 @@ def test_empty_list(part: Callable) -> None:
 
 
 @everything
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.bool, torch.complex64])
+@each("dtype", [torch.int64, torch.int32, torch.bool, torch.complex64])
 def test_not_floating_point(part: Callable, dtype: torch.dtype) -> None:
     message = message_of(TypeError, lambda: part(torch.ones(5, 3, dtype=dtype)))
     assert_names(message, type(part).__name__, "x")
@@ -144,14 +145,14 @@ def test_not_floating_point(part: Callable, dtype: torch.dtype) -> None:
 
 
 @everything
-@pytest.mark.parametrize("dtype", [np.int64, np.complex128, np.bool_, object])
+@each("dtype", [np.int64, np.complex128, np.bool_, object])
 def test_not_floating_point_array(part: Callable, dtype: type) -> None:
     message = message_of(TypeError, lambda: part(np.ones((5, 3), dtype=dtype)))
     assert_names(message, type(part).__name__, "x")
 
 
 @everything
-@pytest.mark.parametrize("x", [None, "vectors", 3.0, {"a": 1}, [1.0, 2.0], [[1.0], [2.0]]])
+@each("x", [None, "vectors", 3.0, {"a": 1}, [1.0, 2.0], [[1.0], [2.0]]])
 def test_not_vectors(part: Callable, x: object) -> None:
     assert_names(message_of(TypeError, lambda: part(x)), type(part).__name__, "x")
 
@@ -168,7 +169,7 @@ def test_mixed_kinds_of_vectors(part: Callable) -> None:
     assert_names(message, type(part).__name__, "x")
 
 
-@pytest.mark.parametrize("argument", ["rule", "clip", "mix"])
+@each("argument", ["rule", "clip", "mix"])
 def test_parts_that_are_not_what_they_should_be(argument: str) -> None:
     parts: dict[str, object] = {"rule": Average(), argument: "cwtm"}
     message = message_of(TypeError, lambda: RobustAggregator(**parts))

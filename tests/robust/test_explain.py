@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from lit_byz.robust import ARC, CWTM, MDA, NNM, Average, Krum, MultiKrum, RobustAggregator
+from tests._each import each
 from tests.robust import _reference as reference
 from tests.robust._cases import CASES, CLIPS, MIXES, Case, server
 from tests.robust._inputs import FAMILIES, matrix
@@ -12,23 +13,25 @@ from tests.robust._inputs import FAMILIES, matrix
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-@pytest.mark.parametrize("mix", MIXES)
-@pytest.mark.parametrize("clip", CLIPS)
+@each("mix", MIXES)
+@each("clip", CLIPS)
 @every_case
-def test_explanation_matches_the_call(case: Case, clip: str, mix: str, either_path: str) -> None:
-    for family in ("gaussian", "outliers", "sparse"):
-        x = torch.from_numpy(matrix(family, 7, 2, 30, np.float64))
-        aggregate = server(case, 2, clip, mix, bound_output=False)
-        explained = aggregate.explain(x)
-        assert torch.equal(explained.output, aggregate(x))
-        np.testing.assert_allclose(explained.norms, reference.norms(x.numpy()), rtol=1e-12)
-        assert explained.clipped.dtype == torch.bool
-        assert explained.clipped.shape == explained.norms.shape == (7,)
-        assert not explained.non_finite.any()
-        assert explained.non_finite.shape == (7,)
-        if explained.weights is not None:
-            made = explained.weights.to(x) @ x
-            torch.testing.assert_close(made, explained.output, rtol=1e-9, atol=1e-9)
+@each("family", ("gaussian", "outliers", "sparse"))
+def test_explanation_matches_the_call(
+    case: Case, clip: str, mix: str, either_path: str, family: str
+) -> None:
+    x = torch.from_numpy(matrix(family, 7, 2, 30, np.float64))
+    aggregate = server(case, 2, clip, mix, bound_output=False)
+    explained = aggregate.explain(x)
+    assert torch.equal(explained.output, aggregate(x))
+    np.testing.assert_allclose(explained.norms, reference.norms(x.numpy()), rtol=1e-12)
+    assert explained.clipped.dtype == torch.bool
+    assert explained.clipped.shape == explained.norms.shape == (7,)
+    assert not explained.non_finite.any()
+    assert explained.non_finite.shape == (7,)
+    if explained.weights is not None:
+        made = explained.weights.to(x) @ x
+        torch.testing.assert_close(made, explained.output, rtol=1e-9, atol=1e-9)
 
 
 def test_thresholds() -> None:
@@ -43,7 +46,7 @@ def test_thresholds() -> None:
         assert explained.clipped.tolist() == clipped
 
 
-@pytest.mark.parametrize(("rule", "count"), [(Krum(2), 1), (MultiKrum(2), 5), (MDA(2), 5)])
+@each("rule, count", [(Krum(2), 1), (MultiKrum(2), 5), (MDA(2), 5)])
 def test_selected_rows(rule: object, count: int) -> None:
     x = torch.from_numpy(matrix("outliers", 7, 2, 30, np.float64))
     explained = RobustAggregator(rule).explain(x)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -23,6 +23,7 @@ from lit_byz.robust import (
     StaticClip,
     theory,
 )
+from tests._each import each
 from tests.robust import _reference as reference
 from tests.robust._cases import ROBUST, Case, having
 from tests.robust._inputs import FAMILIES, matrix
@@ -81,11 +82,12 @@ def hostile(draw: st.DrawFn) -> tuple[np.ndarray, int]:
 
 after_mixing = pytest.mark.parametrize("name", ["cwtm", "cwmed", "gm", "multi_krum"])
 without_mixing = pytest.mark.parametrize("name", ["cwtm", "cwmed", "gm", "krum"])
-small_sizes = pytest.mark.parametrize(("n", "f"), [(3, 1), (5, 2), (7, 2)])
+small_sizes = pytest.mark.parametrize(
+    ("n", "f"), [(3, 1), (5, 2), pytest.param(7, 2, marks=pytest.mark.slow)]
+)
 
 
 @after_mixing
-@settings(max_examples=30)
 @given(given=hostile())
 def test_rules_after_mixing_are_robust(name: str, given: tuple) -> None:
     x, f = given
@@ -95,7 +97,6 @@ def test_rules_after_mixing_are_robust(name: str, given: tuple) -> None:
 
 
 @after_mixing
-@settings(max_examples=30)
 @given(given=hostile())
 def test_arc_keeps_rules_after_mixing_robust(name: str, given: tuple) -> None:
     """Theorem 3.2."""
@@ -106,7 +107,6 @@ def test_arc_keeps_rules_after_mixing_robust(name: str, given: tuple) -> None:
 
 
 @without_mixing
-@settings(max_examples=30)
 @given(given=hostile())
 def test_arc_keeps_rules_without_mixing_robust(name: str, given: tuple) -> None:
     """Theorem 3.2 again, where κ is smaller and the theorem has less room."""
@@ -120,7 +120,6 @@ def test_arc_keeps_rules_without_mixing_robust(name: str, given: tuple) -> None:
     assert_robust(bounded(x), x, f, theory.kappa_arc(kappa, n, f), slack)
 
 
-@settings(max_examples=30)
 @given(given=hostile(), zeta=st.sampled_from([0.0, 0.5, 1.0, 1.5]))
 def test_arc_with_another_zeta_keeps_rules_robust(given: tuple, zeta: float) -> None:
     x, f = given
@@ -157,7 +156,7 @@ def test_searched_inputs_stay_within_the_bounds_without_mixing(name: str, n: int
 
 
 @pytest.mark.parametrize("case", having(ROBUST), ids=lambda case: case.name)
-@pytest.mark.parametrize(("n", "f"), [(3, 1), (4, 1), (5, 2), (8, 3), (11, 4)])
+@each("n, f", [(3, 1), (4, 1), (5, 2), (8, 3), (11, 4)])
 def test_no_rule_is_better_than_the_lower_bound(case: Case, n: int, f: int) -> None:
     """n − f zeros and f ones: a robust rule must answer 0, and S may hold all the ones."""
     x = torch.zeros(n, 1, dtype=torch.float64)
@@ -173,9 +172,9 @@ def test_averaging_is_not_robust() -> None:
     assert math.isinf(theory.search_kappa(Average(), n=5, f=1).ratio)
 
 
-@pytest.mark.parametrize("C", [0.0, 1e-3, 1.0, 50.0])
+@each("C", [0.0, 1e-3, 1.0, 50.0])
 @pytest.mark.parametrize("name", ["cwtm", "cwmed", "gm", "krum", "multi_krum"])
-@pytest.mark.parametrize("mixed", [False, True])
+@each("mixed", [False, True])
 def test_static_clipping_is_not_robust(name: str, C: float, mixed: bool) -> None:
     """Lemma 3.1: n − f equal vectors of norm 2C have no spread, and are not what comes out."""
     n, f = 7, 2

@@ -3,9 +3,9 @@
 import itertools
 
 import numpy as np
-import pytest
 
 from lit_byz.robust._network import sorting_network, window_network
+from tests._each import each
 
 
 def run(comparators: tuple, values: np.ndarray) -> np.ndarray:
@@ -21,13 +21,13 @@ def all_bits(n: int) -> np.ndarray:
     return np.array(list(itertools.product((0, 1), repeat=n)), dtype=np.int8).T.reshape(n, -1)
 
 
-@pytest.mark.parametrize("n", range(1, 14))
+@each("n", range(1, 14))
 def test_every_vector_of_bits_is_sorted(n: int) -> None:
     bits = all_bits(n)
     assert np.array_equal(run(sorting_network(n), bits), np.sort(bits, axis=0))
 
 
-@pytest.mark.parametrize("n", range(1, 12))
+@each("n", range(1, 12))
 def test_every_window_holds_the_right_values(n: int) -> None:
     """Inside a window the order may be any; which values are inside may not."""
     bits = all_bits(n)
@@ -38,7 +38,7 @@ def test_every_window_holds_the_right_values(n: int) -> None:
             assert np.array_equal(found[begin:end].sum(axis=0), ordered[begin:end].sum(axis=0))
 
 
-@pytest.mark.parametrize("n", [16, 17, 31, 33, 39, 60, 64, 100])
+@each("n", [16, 17, 31, 33, 39, 60, 64, 100])
 def test_large_networks_on_random_numbers(n: int) -> None:
     values = np.random.default_rng(n).normal(size=(n, 200))
     ordered = np.sort(values, axis=0)

@@ -1,10 +1,10 @@
 """Who is averaged, when vectors are nearly the same: cancellation must not choose."""
 
 import numpy as np
-import pytest
 import torch
 
 from lit_byz.robust import ARC, MDA, NNM, Krum, MultiKrum, RobustAggregator
+from tests._each import each
 from tests.robust import _reference as reference
 from tests.robust._inputs import tagged_cluster
 
@@ -24,9 +24,9 @@ def tagged_rows(output: torch.Tensor, n: int) -> set[int]:
     return set(output[-n:].nonzero().flatten().tolist())
 
 
-cluster_sizes = pytest.mark.parametrize(("n", "f"), [(3, 1), (5, 2), (8, 3), (11, 1), (17, 4)])
-spreads = pytest.mark.parametrize("spread", [3, 30, 1000])
-dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+cluster_sizes = each("n, f", [(3, 1), (5, 2), (8, 3), (11, 1), (17, 4)])
+spreads = each("spread", [3, 30, 1000])
+dtypes = each("dtype", [np.float32, np.float64])
 
 
 @dtypes
@@ -56,7 +56,7 @@ def test_lowest_scores_at_norm_1e6(
 
 @dtypes
 @spreads
-@pytest.mark.parametrize(("n", "f"), [(3, 1), (5, 2), (8, 3), (11, 1)])
+@each("n, f", [(3, 1), (5, 2), (8, 3), (11, 1)])
 def test_smallest_diameter_at_norm_1e6(n: int, f: int, spread: int, dtype: type) -> None:
     x = separated_cluster(n, f, spread, dtype)
     chosen = sorted(tagged_rows(MDA(f)(torch.from_numpy(x)), n))
@@ -64,7 +64,7 @@ def test_smallest_diameter_at_norm_1e6(n: int, f: int, spread: int, dtype: type)
     assert set(chosen) in allowed
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e-10, 1.0, 1e9])
+@each("scale", [1e-30, 1e-10, 1.0, 1e9])
 def test_neighbours_across_a_gap_of_scales(scale: float, either_path: str) -> None:
     """A huge vector among them does not blur the distances between small ones."""
     rng = np.random.default_rng(0)

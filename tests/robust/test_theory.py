@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lit_byz.robust import CWTM, Average, CWMed, theory
+from tests._each import each
 from tests.robust._inputs import matrix
 
 
@@ -134,7 +135,7 @@ BAD_CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "message"), BAD_CALLS)
+@each("call, message", BAD_CALLS)
 def test_bad_arguments(call: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
@@ -155,7 +156,6 @@ points = st.lists(
 )
 
 
-@settings(max_examples=200)
 @given(rounds=points)
 def test_dissimilarity_covers_every_round_and_cannot_be_tightened(rounds: list) -> None:
     a, v = map(np.array, zip(*rounds, strict=True))
@@ -202,7 +202,7 @@ def test_dissimilarity_from_gradients() -> None:
     assert pytest.approx(fit.G, rel=1e-4) == again.G
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e-8, 1e12])
+@each("scale", [1e-30, 1e-8, 1e12])
 def test_dissimilarity_on_any_scale(scale: float) -> None:
     a, v = np.array([0.3, 1.0, 2.0]), np.array([1.0, 3.0, 3.5])
     fit, scaled = theory.fit_dissimilarity(a, v), theory.fit_dissimilarity(scale * a, scale * v)
@@ -230,7 +230,7 @@ def test_ratios_without_spread() -> None:
     assert theory.worst_ratio(torch.zeros(1, 2), torch.zeros(2), f=0)[0] == 0.0
 
 
-@pytest.mark.parametrize(("n", "f", "kappa"), [(3, 1, 1.0), (5, 2, 2.0), (9, 2, 4 / 3)])
+@each("n, f, kappa", [(3, 1, 1.0), (5, 2, 2.0), (9, 2, 4 / 3)])
 def test_search_finds_the_median_s_worst_case(n: int, f: int, kappa: float) -> None:
     """In one dimension the worst ratio of a median is known: S = m values 0 and the rest 1."""
     found = theory.search_kappa(CWMed(), n, f, d=1, steps=40)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -65,7 +65,6 @@ def compiled() -> None:
     assert _native.library() is not None, "these tests need a C++ compiler"
 
 
-@settings(deadline=None, max_examples=150)
 @given(cases())
 def test_compiled_gradients_are_autograds(case: tuple[nn.Conv2d, Tensor, int]) -> None:
     assert _native.library() is not None

@@ -21,8 +21,10 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_small")
-def test_quick_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    attacks = ["sf", "lf", "mimic", "foe"]
+@pytest.mark.parametrize(
+    "attacks", [["sf"], pytest.param(["sf", "lf", "mimic", "foe"], marks=pytest.mark.slow)]
+)
+def test_quick_run(attacks: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert benchmark.main(["step", "--quick", "--out", str(tmp_path), "--only", *attacks]) == 0
     rows = list(csv.DictReader((tmp_path / "step.csv").open()))
     assert [row["attack"] for row in rows] == attacks
