@@ -32,6 +32,7 @@ class Stream(IntEnum):
     BAD_INPUTS = 11  # where the search for them starts
     DIGITS = 12  # which of them are the test set
     BENCHMARKS = 13  # made-up vectors and images
+    PROBES = 14  # images and parameters on which methods of computing gradients are compared
 
 
 # These start from their seeds alone, without their numbers, as they did before they had any: runs

@@ -44,9 +44,9 @@ def test_every_public_name_has_a_docstring() -> None:
         if not ast.get_docstring(tree):
             bare.append(str(path.relative_to(ROOT)))
         for node in tree.body:
-            if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
-                if not ast.get_docstring(node):
-                    bare.append(f"{path.relative_to(ROOT)}: {node.name}")
+            named = isinstance(node, ast.ClassDef | ast.FunctionDef)
+            if named and not node.name.startswith("_") and not ast.get_docstring(node):
+                bare.append(f"{path.relative_to(ROOT)}: {node.name}")
     assert bare == []
 
 

@@ -17,16 +17,20 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 
+from lit_byz._streams import Stream, torch_generator
 from lit_byz.benchmark import _session
 from lit_byz.benchmark._timing import machine, take_turns
 from lit_byz.errors import BadRequest
 from lit_byz.models import MODELS, initialise
 from lit_byz.training import gradient_methods
-from lit_byz.training._flat import FlatParameters
-from lit_byz.training._joined import supports_joined
-from lit_byz.training._stochastic import WorkerLayers, replace_dropout
-from lit_byz.training._task import Task
-from lit_byz.training.gradients import METHODS
+from lit_byz.training.gradients import (
+    METHODS,
+    FlatParameters,
+    Task,
+    WorkerLayers,
+    replace_dropout,
+    supports_joined,
+)
 
 DESCRIPTION = "Time the methods of computing per-worker gradients; --write refreshes the defaults."
 
@@ -116,7 +120,7 @@ def _measure(
     model = initialise(lambda: MODELS[name](shape=shape, classes=10), seed=0)
     replace_dropout(model)
     model.to(device, memory_format=torch.channels_last).train()  # type: ignore[call-overload]
-    draw = torch.Generator().manual_seed(0)
+    draw = torch_generator(0, Stream.BENCHMARKS)
     x = torch.randn(honest, batch_size, *shape, generator=draw).to(device)
     y = torch.randint(10, (honest, batch_size), generator=draw).to(device)
     task = Task(

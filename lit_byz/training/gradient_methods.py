@@ -22,6 +22,7 @@ import torch
 import yaml
 from torch import Tensor, nn
 
+from lit_byz._streams import Stream, torch_generator
 from lit_byz.errors import BadRequest
 from lit_byz.training._flat import FlatParameters
 from lit_byz.training._joined import supports_joined
@@ -109,7 +110,7 @@ def _rehearsal(model: nn.Module, example: Tensor) -> tuple[Task, Tensor]:
     dtype = torch.promote_types(next(model.parameters()).dtype, torch.float32)
     own = copy.deepcopy(model).to("cpu", dtype).train()
     replace_dropout(own)
-    draw = torch.Generator().manual_seed(0)
+    draw = torch_generator(0, Stream.PROBES)
     flat = FlatParameters(own)
     with torch.no_grad():
         for p in flat.parameters:

@@ -9,8 +9,24 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from lit_byz.training._joined import joined
+from lit_byz.training._flat import FlatParameters
+from lit_byz.training._joined import joined, supports_joined
+from lit_byz.training._stochastic import WorkerLayers, replace_dropout
 from lit_byz.training._task import FlippedLabels, GradientMethod, Task
+
+__all__ = [
+    "METHODS",
+    "FlatParameters",
+    "FlippedLabels",
+    "GradientMethod",
+    "Task",
+    "WorkerLayers",
+    "batched",
+    "joined",
+    "loop",
+    "replace_dropout",
+    "supports_joined",
+]
 
 
 def loop(

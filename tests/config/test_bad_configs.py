@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from lit_byz.experiment.config import compose
 
 from lit_byz.config.compose import compose
 from lit_byz.errors import BadRequest

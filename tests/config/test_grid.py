@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from lit_byz.experiment.grid import Grid, points, read_grid
 
 from lit_byz.config.grid import Grid, points
 from lit_byz.config.grid_source import read_grid
