@@ -12,7 +12,7 @@ from rich.table import Table
 
 from lit_byz._native import plain_torch
 from lit_byz.attacks import ALIE, FOE, Scene, SearchedAttack
-from lit_byz.benchmark import _byzfl, _session
+from lit_byz.benchmark import _byzfl, _harness
 from lit_byz.benchmark._timing import free_memory
 from lit_byz.benchmark.robust import gradients
 from lit_byz.errors import BadRequest, RunFailed
@@ -63,14 +63,14 @@ class Row:
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the benchmark's options."""
-    _session.add_options(parser, list(GOALS), quick="10 honest workers and f = 1 only", repeats=5)
+    _harness.add_options(parser, list(GOALS), quick="10 honest workers and f = 1 only", repeats=5)
     parser.add_argument("--search", default="grid", help="our search: grid (default), line, …")
     parser.add_argument("--parameters", type=int, default=PARAMETERS, help="model size (431080)")
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Measure, write the files, print the tables."""
-    rules = _session.chosen(parsed, list(GOALS))
+    rules = _harness.chosen(parsed, list(GOALS))
     if parsed.search not in FOE.searches():
         raise BadRequest(f"--search: {nearest(parsed.search, FOE.searches())}")
     if parsed.parameters < 1:
@@ -78,7 +78,7 @@ def run(parsed: argparse.Namespace) -> int:
     byzfl = _byzfl.load()
     sizes = QUICK_SIZES if parsed.quick else SIZES
     rows = []
-    with _session.progress_bar() as progress:
+    with _harness.progress_bar() as progress:
         task = progress.add_task("", total=len(sizes) * len(rules) * len(ATTACKS))
         for h, f in sizes:
             honest = gradients(h + f, f, parsed.parameters)[:h]
@@ -88,7 +88,7 @@ def run(parsed: argparse.Namespace) -> int:
                     rows.append(_row(byzfl, honest, f, attack, rule, parsed.search, parsed.repeats))
                     progress.advance(task)
     made = {"evaluations": EVALUATIONS, "search": parsed.search}
-    _session.write(parsed.out, "attacks", rows, goals(rows), **made)
+    _harness.write(parsed.out, "attacks", rows, goals(rows), **made)
     console = Console()
     _print(console, rows)
     console.print(f"written to {parsed.out}")
@@ -183,4 +183,4 @@ def _print(console: Console, rows: list[Row]) -> None:
                 )
         console.print(table)
         console.print(weaker)
-    _session.print_verdicts(console, goals(rows))
+    _harness.print_verdicts(console, goals(rows))

@@ -18,7 +18,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from lit_byz._streams import Stream, torch_generator
-from lit_byz.benchmark import _session
+from lit_byz.benchmark import _harness
 from lit_byz.benchmark._timing import machine, take_turns
 from lit_byz.errors import BadRequest
 from lit_byz.models import MODELS, initialise
@@ -76,21 +76,21 @@ class Row:
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the benchmark's options."""
     quick = f"{QUICK_BATCH} examples for each worker, fewer repeats"
-    _session.add_options(parser, list(CASES), quick=quick, repeats=15, threads=False)
+    _harness.add_options(parser, list(CASES), quick=quick, repeats=15, threads=False)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="(cpu)")
     parser.add_argument("--write", action="store_true", help="enter what is measured in the table")
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Measure, write the files, print the tables."""
-    names = _session.chosen(parsed, list(CASES))
+    names = _harness.chosen(parsed, list(CASES))
     if parsed.write and parsed.quick:
         raise BadRequest("--write: only a full run may decide the defaults; leave out --quick")
     if parsed.device == "cuda" and not torch.cuda.is_available():
         raise BadRequest("--device cuda: torch finds no such device here")
     repeats, budget = (2, 0.0) if parsed.quick else (parsed.repeats, 60.0)
     rows: list[Row] = []
-    with _session.progress_bar() as progress:
+    with _harness.progress_bar() as progress:
         task = progress.add_task("", total=len(names))
         for name in names:
             shape, honest, size = CASES[name]
@@ -98,7 +98,7 @@ def run(parsed: argparse.Namespace) -> int:
             progress.update(task, description=f"{name}, {honest} x {batch_size} images")
             rows += _measure(name, shape, honest, batch_size, parsed.device, repeats, budget)
             progress.advance(task)
-    _session.write(parsed.out, "gradients", rows, goals(rows))
+    _harness.write(parsed.out, "gradients", rows, goals(rows))
     console = Console()
     _print(console, rows)
     if parsed.write:
@@ -213,4 +213,4 @@ def _print(console: Console, rows: list[Row]) -> None:
         ratio = f"{default.method} {default.over_fastest:.2f}×"
         table.add_row(one.model, f"{one.honest} × {one.batch_size}", str(key[1]), *times, ratio)
     console.print(table)
-    _session.print_verdicts(console, goals(rows))
+    _harness.print_verdicts(console, goals(rows))

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from lit_byz._native import plain_torch
 from lit_byz._streams import Stream, torch_generator
-from lit_byz.benchmark import _byzfl, _session
+from lit_byz.benchmark import _byzfl, _harness
 from lit_byz.benchmark._runtime import draw_runtime, measure_runtime, runtime_sizes
 from lit_byz.benchmark._timing import free_memory, take_turns
 from lit_byz.errors import RunFailed
@@ -72,7 +72,7 @@ class AddedCost:
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the benchmark's options."""
     names = [*_byzfl.PAIRS, FIGURE]
-    _session.add_options(parser, names, quick="fewer rules, sizes and repeats", repeats=7)
+    _harness.add_options(parser, names, quick="fewer rules, sizes and repeats", repeats=7)
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -85,7 +85,7 @@ def run(parsed: argparse.Namespace) -> int:
     points = runtime_sizes(quick=parsed.quick) if figure else []
     steps = len(cases) + len(points) + (len(_sizes(parsed.quick)) if rules else 0)
     rows, added, runtimes = [], [], []
-    with _session.progress_bar() as progress:
+    with _harness.progress_bar() as progress:
         task = progress.add_task("", total=steps)
         for size in _sizes(parsed.quick) if rules else []:
             x = gradients(*size)
@@ -100,7 +100,7 @@ def run(parsed: argparse.Namespace) -> int:
             progress.update(task, description=f"runtime, n={point[0]}, d={point[1]:,}")
             runtimes.append(measure_runtime(byzfl, *point, repeats=repeats, budget=budget))
             progress.advance(task)
-    _session.write(
+    _harness.write(
         parsed.out,
         "robust",
         rows,
@@ -133,7 +133,7 @@ def gradients(n: int, f: int, d: int) -> torch.Tensor:
 
 def _chosen(parsed: argparse.Namespace) -> tuple[list[str], bool]:
     """The rules to time, and whether to draw the figure."""
-    names = _session.chosen(parsed, [*_byzfl.PAIRS, FIGURE])
+    names = _harness.chosen(parsed, [*_byzfl.PAIRS, FIGURE])
     if parsed.only is None and parsed.quick:
         return QUICK_RULES, True
     return [name for name in names if name != FIGURE], FIGURE in names
@@ -227,4 +227,4 @@ def _print(console: Console, rows: list[Row], added: list[AddedCost]) -> None:
             f"ARC adds {1e3 * cost.added:.2f} ms at n = {cost.n}, d = {cost.d:,}: "
             f"{cost.share:.1%} of byzfl's NNM ({1e3 * cost.byzfl_nnm:.0f} ms)"
         )
-    _session.print_verdicts(console, goals(rows, added))
+    _harness.print_verdicts(console, goals(rows, added))

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lit_byz._native import plain_torch
-from lit_byz.benchmark import _byzfl, _session
+from lit_byz.benchmark import _byzfl, _harness
 from lit_byz.benchmark._simulations import (
     BATCH_SIZE,
     BYZFL_ATTACKS,
@@ -83,19 +83,19 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Add the benchmark's options."""
     names = [*BYZFL_ATTACKS, TRACKING]
     quick = "ten honest workers, fewer repeats"
-    _session.add_options(parser, names, quick=quick, repeats=15)
+    _harness.add_options(parser, names, quick=quick, repeats=15)
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Measure, write the files, print the tables."""
-    names = _session.chosen(parsed, [*BYZFL_ATTACKS, TRACKING])
+    names = _harness.chosen(parsed, [*BYZFL_ATTACKS, TRACKING])
     attacks, tracking = [name for name in names if name != TRACKING], TRACKING in names
     byzfl = _byzfl.load()
     repeats, budget = (4, 3.0) if parsed.quick else (parsed.repeats, 20.0)
     sizes = QUICK_SIZES if parsed.quick else SIZES
     cases = [(*size, attack) for size in sizes for attack in attacks]
     rows, cost = [], None
-    with _session.progress_bar() as progress:
+    with _harness.progress_bar() as progress:
         task = progress.add_task("", total=len(cases) + tracking)
         for honest, f, attack in cases:
             progress.update(task, description=f"{attack}, n={honest + f}")
@@ -106,7 +106,7 @@ def run(parsed: argparse.Namespace) -> int:
             cost = tracking_cost(QUICK_TRACKED_STEPS if parsed.quick else TRACKED_STEPS)
             progress.advance(task)
     spent = None if cost is None else asdict(cost)
-    _session.write(parsed.out, "step", rows, goals(rows, cost), tracking=spent)
+    _harness.write(parsed.out, "step", rows, goals(rows, cost), tracking=spent)
     _print(Console(), rows, cost)
     return 0
 
@@ -228,4 +228,4 @@ def _print(console: Console, rows: list[Row], cost: TrackingCost | None) -> None
             f"tracking: {1e3 * cost.metrics:.0f} ms of {cost.run:.1f} s for {cost.steps} steps, "
             f"{cost.share:.2%}; the same run untracked takes {cost.untracked:.1f} s"
         )
-    _session.print_verdicts(console, goals(rows, cost))
+    _harness.print_verdicts(console, goals(rows, cost))

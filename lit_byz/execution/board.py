@@ -42,7 +42,8 @@ def nothing_known(points: Sequence[Point]) -> Mapping[str, Outcome]:
 class Board:
     """The runs of a study and what is known of them. Bookkeeping: no store, no process, no clock.
 
-    ``changed`` are the cells of which more is known, or that stand differently, than was written.
+    ``changed`` are the cells of which more is known, or that stand differently, than was written;
+    what was known when a run was added can wait until the end.
     """
 
     recall: Recall = nothing_known
@@ -62,7 +63,6 @@ class Board:
                 place = {"place": len(self.cells)}
                 self.cells[point.cell] = Cell([], kind, {**place, **facts})
             self.cells[point.cell].points.append(point)
-            self.changed.add(point.cell)
             known = self.outcomes.get(point.identity)
             if known is None or not known.settled:
                 self.dropped.pop(point.identity, None)

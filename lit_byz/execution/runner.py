@@ -82,7 +82,6 @@ class Runner:
         The first Ctrl-C lets the runs that are on save themselves, the second ends them.
         """
         self.ledger.open_study(self.record)
-        self._write_changed()
         try:
             with self._interruptible(tell):
                 executor.run(

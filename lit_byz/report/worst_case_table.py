@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from lit_byz.report import strengths
 from lit_byz.report.rendering import (
     MARKERS,
     SIGNS,
@@ -40,8 +41,15 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
         for place, cell in enumerate(cells)
         if cell.worst_case.exact
     }
+    printed, files = [table(cells, title)], [picture, numbers, text]
+    if len(strengths.strengths_of(cells)) > 1:
+        drawn, listed = files_in(folder, "strengths")
+        strengths.figure(cells, title, drawn)
+        listed.write_text(strengths.csv_of(cells))
+        printed.append(strengths.table(cells))
+        files += [drawn, listed]
     content = {"cells": [_plain(cell) for cell in cells], **problems(result)}
-    return Rendered([table(cells, title)], [picture, numbers, text], content, metrics)
+    return Rendered(printed, files, content, metrics)
 
 
 def attacks_of(cells: Sequence[CellResult]) -> list[str]:

@@ -1,0 +1,116 @@
+"""How much of a defence is its attacker's weakness: worst cases by the strength of the attack.
+
+A strength is how hard the attackers search: ``foe@published``, ``foe@coarse``, ``foe`` (our grid),
+``span``. Attacks that do not search count at every strength: a stronger attacker can do what a
+weaker one does.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lit_byz.report.rendering import as_csv, of_worst_case
+from lit_byz.tracking.records import CellResult
+from lit_byz.tracking.worst_case import WorstCase, worst_case
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+# From the weakest to the strongest, as far as they are named.
+ORDER = ("published", "coarse", "line", "grid", "span")
+SEARCHED = ("foe", "alie")
+
+
+def strength_of(attack: str) -> str | None:
+    """The strength that an attack's label names; None for attacks that do not search.
+
+    >>> [strength_of(label) for label in ("foe@published", "alie", "span, objective=drift", "sf")]
+    ['published', 'grid', 'span', None]
+    """
+    name, at, search = attack.partition(",")[0].partition("(")[0].partition("@")
+    if name == "span":
+        return "span"
+    if name not in SEARCHED:
+        return None
+    return search if at else "grid"
+
+
+def strengths_of(cells: Sequence[CellResult]) -> list[str]:
+    """The strengths that the cells' attacks have, the weakest first."""
+    labels = {strength_of(attack) for cell in cells for attack in cell.attacks} - {None}
+    named = [str(label) for label in labels]
+    return sorted(named, key=lambda s: (ORDER.index(s) if s in ORDER else len(ORDER), s))
+
+
+def at_strength(cell: CellResult, strength: str) -> WorstCase | None:
+    """A cell's worst case against attackers of one strength; None where it was tried by none."""
+    if all(strength_of(attack) != strength for attack in cell.attacks):
+        return None
+    known = {
+        seed: {a: found for a, found in runs.items() if strength_of(a) in (None, strength)}
+        for seed, runs in cell.known.items()
+    }
+    return worst_case(known)
+
+
+def table(cells: Sequence[CellResult]) -> "Table":
+    """A row per cell, a column per strength."""
+    from rich.table import Table
+
+    caption = "worst-case maximal test accuracy in %, by how hard the attackers search"
+    made = Table(title="by strength of the attack", title_justify="left", caption=caption)
+    made.add_column("cell")
+    strengths = strengths_of(cells)
+    for strength in strengths:
+        made.add_column(strength, justify="right")
+    for cell in cells:
+        found = [at_strength(cell, strength) for strength in strengths]
+        made.add_row(cell.name or "one cell", *(_shown(worst) for worst in found))
+    return made
+
+
+def _shown(worst: WorstCase | None) -> str:
+    summary = None if worst is None else of_worst_case(worst)
+    return "" if summary is None else str(summary)
+
+
+def csv_of(cells: Sequence[CellResult]) -> str:
+    """A line per cell and strength."""
+    rows: list[list[Any]] = []
+    for cell in cells:
+        for strength in strengths_of(cells):
+            worst = at_strength(cell, strength)
+            if worst is not None and worst.kind != "unknown":
+                row = [cell.name, strength, worst.mean, worst.std, worst.seeds, worst.kind]
+                rows.append(row)
+    return as_csv(["cell", "strength", "worst_case", "std", "seeds", "kind"], rows)
+
+
+def figure(cells: Sequence[CellResult], title: str, path: Path) -> None:
+    """A group of bars per cell, one for each strength; hatched where it is a bound."""
+    from matplotlib.figure import Figure
+
+    strengths = strengths_of(cells)
+    width = 0.8 / max(len(strengths), 1)
+    drawn = Figure(figsize=(2.5 + 1.1 * len(cells), 4), layout="constrained")
+    axes = drawn.subplots()
+    for place, strength in enumerate(strengths):
+        found = [(x, at_strength(cell, strength)) for x, cell in enumerate(cells)]
+        known = [(x, worst) for x, worst in found if worst is not None and worst.known]
+        axes.bar(
+            [x + (place - (len(strengths) - 1) / 2) * width for x, _ in known],
+            [worst.mean for _, worst in known],
+            width,
+            yerr=[worst.std for _, worst in known] if any(w.seeds > 1 for _, w in known) else None,
+            hatch=["" if worst.exact else "//" for _, worst in known],
+            label=strength,
+            edgecolor="white",
+        )
+    names = [(cell.name or "one cell").replace(", ", "\n") for cell in cells]
+    axes.set_xticks(range(len(cells)), names, fontsize=7)
+    axes.set(ylabel="worst-case maximal test accuracy", ylim=(0, 1))
+    axes.set_title(f"{title}, by strength of the attack (hatched: a bound)", fontsize=9)
+    axes.grid(axis="y", alpha=0.3)
+    axes.legend(fontsize=8, title="attackers search", title_fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawn.savefig(path, dpi=140)
