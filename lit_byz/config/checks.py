@@ -129,9 +129,16 @@ def _output_of(_class: type, section: str, shape: tuple[int, ...], classes: int)
     return getattr(model, "output", None)
 
 
+def check_resume(config: Plain) -> None:
+    """A new experiment begins from some file."""
+    if config["resume_as"] == "new" and config["resume"] in (None, "auto"):
+        raise BadRequest("resume_as = new: needs resume=FILE, the checkpoint to begin from")
+
+
 CHECKS: tuple[Callable[[Plain], None], ...] = (
     check_workers,
     check_schedule,
     check_callbacks,
+    check_resume,
     check_components,
 )

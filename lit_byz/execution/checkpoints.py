@@ -23,17 +23,22 @@ class KeepIdentity(Callback):
         checkpoint[KEY] = {"settings": self.code.settings, "code": self.code.code}
 
 
-def refuse_other_run(path: Path, wanted: Identity) -> None:
-    """Raise ``BadRequest`` unless the checkpoint is one of the run that is asked for."""
+def identity_in(path: Path) -> Identity:
+    """The identity of the run that a checkpoint is of; a file that is none is a ``BadRequest``."""
     try:
         content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        found = content[KEY]
+        return Identity(**content[KEY])
     except Exception as error:  # whatever a file that is no checkpoint makes torch raise
         reason = " ".join(str(error).split())[:200]
         raise BadRequest(f"resume = {path}: is no checkpoint of a run ({reason})") from error
-    what = "settings" if found["settings"] != wanted.settings else "code"
-    if found[what] != getattr(wanted, what):
-        detail = f" ({found['code']}, now {wanted.code})" if what == "code" else ""
+
+
+def refuse_other_run(path: Path, wanted: Identity) -> None:
+    """Raise ``BadRequest`` unless the checkpoint is one of the run that is asked for."""
+    found = identity_in(path)
+    what = "settings" if found.settings != wanted.settings else "code"
+    if getattr(found, what) != getattr(wanted, what):
+        detail = f" ({found.code}, now {wanted.code})" if what == "code" else ""
         raise BadRequest(
             f"resume = {path}: is a checkpoint of a run with other {what}{detail}; "
             "resume_as=new goes on from it as a new experiment"

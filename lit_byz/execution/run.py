@@ -16,7 +16,7 @@ from lit_byz.config.components import CALLBACKS, build, build_model
 from lit_byz.config.compose import compose, to_plain
 from lit_byz.config.identity import Identity, identify, of_callbacks
 from lit_byz.errors import BadRequest
-from lit_byz.execution.checkpoints import KeepIdentity, digest_of, refuse_other_run
+from lit_byz.execution.checkpoints import KeepIdentity, digest_of, identity_in, refuse_other_run
 from lit_byz.tracking.runs import (
     Attempt,
     TrackedRun,
@@ -113,6 +113,7 @@ def _identity(config: DictConfig, callbacks: "Sequence[Callback]") -> Identity:
     origin = of_callbacks(callbacks)
     given = checkpoint_given(config)
     if given is not None and config.resume_as == "new":
+        identity_in(given)  # a file that is no checkpoint is an error now
         origin += digest_of(given)
     found = identify(plain, origin or None)
     if given is not None and config.resume_as == "same":

@@ -73,8 +73,10 @@ def table(cells: Sequence[CellResult], title: str) -> "Table":
         low = min((s.mean for s in found.values() if s is not None), default=None)
         row = []
         for attack, summary in found.items():
-            failed = any(run.attack == attack for run in cell.failed)
+            failed = sum(run.attack == attack for run in cell.failed)
             text = ("failed" if failed else "") if summary is None else str(summary)
+            if summary is not None and failed:
+                text += f" ({failed} failed)"
             row.append(f"[red]{text}[/red]" if summary and summary.mean == low else text)
         worst = cell.worst_case
         style = "bold green" if worst.exact and worst.mean == best else "bold"

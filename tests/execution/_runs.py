@@ -1,10 +1,13 @@
 """Small tracked runs on the digits, parts that a user would write, and a look into the store."""
 
+import contextlib
 import sqlite3
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from lit_byz import TrainResult, train
 from tests.tracking._stores import DATABASE, new_store
@@ -36,30 +39,31 @@ USERS_PARTS = """\
         def forward(self, images):
             return self.layers(images)
 
-    class SignalAt(Callback):
-        def __init__(self, step: int, sent: str, times: int = 1) -> None:
-            self.step, self.sent, self.times = step, sent, times
+    # What these do is said by the environment: callbacks are a part of a run's identity, and a run
+    # that is killed and the one that goes on are the same.
 
+    class SignalAt(Callback):
         def on_train_batch_end(self, trainer, pl_module, *_):
-            if pl_module.global_step == self.step:
-                for _ in range(self.times):
-                    os.kill(os.getpid(), getattr(signal, self.sent))
+            step, sent, times = os.environ.get("SIGNAL_AT", "0 SIGINT 0").split()
+            if pl_module.global_step == int(step):
+                for _ in range(int(times)):
+                    os.kill(os.getpid(), getattr(signal, sent))
 
     class CopyCheckpoint(Callback):
-        def __init__(self, step: int, store: str, copy: str) -> None:
-            self.step, self.store, self.copy = step, pathlib.Path(store), copy
-
         def on_train_batch_start(self, trainer, pl_module, *_):
-            if pl_module.global_step == self.step:
-                (path,) = self.store.glob("checkpoints/*/last.ckpt")
-                shutil.copy(path, self.copy)
+            step, store, copy = os.environ.get("COPY_AT", "-1 - -").split()
+            if pl_module.global_step == int(step):
+                (path,) = pathlib.Path(store).glob("checkpoints/*/last.ckpt")
+                shutil.copy(path, copy)
 
     class KeepParameters(Callback):
-        def __init__(self, path: str) -> None:
+        def __init__(self, path: str | None = None) -> None:
             self.path = path
 
         def on_train_end(self, trainer, pl_module):
-            torch.save(pl_module.model.state_dict(), self.path)
+            path = self.path or os.environ.get("KEEP_IN")
+            if path:
+                torch.save(pl_module.model.state_dict(), path)
 
     @dataclass(frozen=True)
     class Breaks(Attack):
@@ -71,11 +75,44 @@ USERS_PARTS = """\
             return Move(scene.honest, -scene.mean)
 """
 MODULE = "parts_of_a_user"
+# Send a signal to their own process, copy a checkpoint, keep the last parameters: where told to.
+CALLBACKS = (
+    f"trainer.callbacks=[{MODULE}.SignalAt, {MODULE}.CopyCheckpoint, {MODULE}.KeepParameters]"
+)
 QUICK = ["model=logreg", "workers.honest=5", "workers.batch_size=8", "train.eval_every=4"]
 
 
 def write_users_parts(folder: Path) -> None:
     (folder / f"{MODULE}.py").write_text(textwrap.dedent(USERS_PARTS))
+
+
+def wishes(
+    *,
+    signal: tuple[int, str] | tuple[int, str, int] | None = None,
+    copy: tuple[int, Path, Path] | None = None,
+    keep: Path | None = None,
+) -> dict[str, str]:
+    """Variables that tell ``CALLBACKS`` what to do.
+
+    A signal after so many steps, perhaps several times; a copy of the checkpoint that a store has
+    after so many steps; a file for the last parameters.
+    """
+    told = {}
+    if signal is not None:
+        told["SIGNAL_AT"] = " ".join(map(str, (*signal, 1)[:3]))
+    if copy is not None:
+        told["COPY_AT"] = " ".join(map(str, copy))
+    if keep is not None:
+        told["KEEP_IN"] = str(keep)
+    return told
+
+
+@contextlib.contextmanager
+def wishing(**told: Any) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in wishes(**told).items():
+            patch.setenv(name, value)
+        yield
 
 
 def quick(folder: Path, *settings: str, **arguments: Any) -> TrainResult:
@@ -130,7 +167,7 @@ def timeless(history: dict[str, list[tuple[int, float]]]) -> dict[str, list[tupl
 def command(folder: Path, settings: Sequence[str]) -> int:
     """The exit code of ``pipelines/train.py`` with these settings, called in this process."""
     from lit_byz.cli import command as cli
-    from pipelines import train as pipeline
+    from lit_byz.cli import train as pipeline
 
     arguments = [*QUICK, f"tracking.uri={new_store(folder)}", *settings, "--quiet"]
     return cli.command("train", pipeline.run, pipeline.options, arguments)

@@ -1,15 +1,20 @@
-"""Local processes: each sees what the main process sees, however it was made."""
+"""Executors: an outcome for every task; local processes see what the main process sees."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from lit_byz.experiment.config import compose, to_plain
-from lit_byz.experiment.executors import LocalProcesses
 
-from lit_byz.execution.tasks import Outcome, Progress, Task
+from lit_byz.config.compose import compose_plain
+from lit_byz.config.identity import identify
+from lit_byz.execution.executor import Executor, Inline
+from lit_byz.execution.processes import LocalProcesses
+from lit_byz.execution.tasks import Progress, Task
+from lit_byz.tracking.outcome import Outcome
 
 TELLS = """
 import os
@@ -23,11 +28,64 @@ class Tells(Attack):
 """
 
 
+def task(*settings: str, **more: Any) -> Task:
+    plain = compose_plain([*settings, "tracking.enabled=false"])
+    return Task(plain, identify(plain), **more)
+
+
+def computed(executor: Executor, tasks: Sequence[Task]) -> list[Outcome]:
+    """The outcomes of tasks, in the order in which they are heard of."""
+    waiting = iter(tasks)
+    heard: list[Progress | Outcome] = []
+    executor.run(lambda: next(waiting, None), heard.append, lambda: False)
+    steps = {each.identity: each.config["train"]["steps"] for each in tasks}
+    for message in heard:
+        if isinstance(message, Progress):
+            assert 0 < message.step <= message.steps == steps[message.identity]
+    return [message for message in heard if isinstance(message, Outcome)]
+
+
+QUICK = ["model=logreg", "attack=sf", "train.steps=4", "train.eval_every=2"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(Inline, id="inline"),
+        pytest.param(lambda: LocalProcesses(2), id="processes", marks=pytest.mark.slow),
+    ],
+)
+def test_one_outcome_for_every_task(
+    make: Callable[[], Executor], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever becomes of it; a bound lets a run end early."""
+    monkeypatch.chdir(tmp_path)
+    whole = task(*QUICK)
+    bounded = task(*QUICK, "seed=2", stop_above=0.0)
+    broken = task(*QUICK, "data.root=/dev/null", "dataset=mnist")
+    found = {outcome.identity: outcome for outcome in computed(make(), [whole, bounded, broken])}
+    assert found[whole.identity].complete
+    assert found[whole.identity].steps_done == 4
+    assert 0 < (found[whole.identity].max_accuracy or 0.0) < 1
+    assert found[bounded.identity].status == "bounded"
+    assert found[bounded.identity].steps_done < 4
+    assert found[broken.identity].status == "failed"
+    assert found[broken.identity].error
+    assert len(found) == 3
+    assert not any(outcome.reused for outcome in found.values())
+
+
+def test_a_stopped_executor_takes_no_task() -> None:
+    heard: list[Progress | Outcome] = []
+    Inline().run(lambda: task(*QUICK), heard.append, lambda: True)
+    assert heard == []
+
+
 def test_a_long_name_for_temporary_files_is_no_obstacle(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 25)
     folder.mkdir()
     text = (
-        "from lit_byz.experiment.executors import LocalProcesses; p = LocalProcesses(1); "
+        "from lit_byz.execution.processes import LocalProcesses; p = LocalProcesses(1); "
         "p.get_ready(); print(p._context.get_start_method())"
     )
     done = subprocess.run(
@@ -52,11 +110,10 @@ def test_processes_see_what_was_changed_after_they_got_ready(
     monkeypatch.syspath_prepend(tmp_path / "late")
     monkeypatch.setenv("LIT_BYZ_TOLD", "told late")
     settings = ["dataset=digits", "model=logreg", "attack=tells.Tells", "workers.f=1"]
-    config = to_plain(compose([*settings, "tracking.enabled=false"]))
-    tasks = iter([Task(index, config) for index in range(2)])
-    heard: list[Progress | Outcome] = []
-    executor.run(lambda: next(tasks, None), heard.append, lambda: False)
+    tasks = [task(*settings, f"seed={seed}") for seed in (1, 2)]
     expected = "RuntimeError: told late, late, 1"
-    assert heard == [Outcome(index, "failed", error=expected) for index in range(2)]
+    assert computed(executor, tasks) == [
+        Outcome(each.identity, "failed", error=expected) for each in tasks
+    ]
     # The variables that the processes are made with are not left behind.
     assert dict(os.environ) == {**before, "LIT_BYZ_TOLD": "told late"}

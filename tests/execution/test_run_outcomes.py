@@ -6,23 +6,19 @@ from typing import Any
 
 import pytest
 import torch
-from lit_byz.experiment.config import compose
-from lit_byz.experiment.summary import summary
 
+from lit_byz.cli.train import summary
+from lit_byz.config.compose import compose
 from lit_byz.errors import BadRequest
+from lit_byz.training import DissimilarityLogger
 from tests.execution import _runs
 from tests.execution._runs import MODULE, quick
+from tests.tracking._stores import new_store
 
 DIVERGING = [
     *("attack=foe", "attack.tau=1e6", "clip=none", "mix=none", "rule=average"),
     *("train.steps=300", "train.lr=1e3", "train.eval_every=100", "model=mlp"),
 ]
-
-
-@pytest.fixture
-def _users_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _runs.write_users_parts(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
 
 
 @pytest.mark.parametrize("value", ["nan", "inf"])
@@ -53,7 +49,8 @@ def test_divergence_is_a_result(tmp_path: Path) -> None:
     assert again.reused
     assert (again.status, again.steps_done) == ("diverged", result.steps_done)
     assert again.max_accuracy == result.max_accuracy
-    text = summary(compose([*_runs.QUICK, *DIVERGING]), result)
+    here = f"tracking.uri={new_store(tmp_path)}"
+    text = summary(compose([*_runs.QUICK, *DIVERGING, here]), result)
     assert f"diverged: every honest vector was non-finite at step {result.steps_done}" in text
 
 
@@ -75,7 +72,7 @@ def test_lost_honest_workers_are_counted(tmp_path: Path) -> None:
         assert all(math.isfinite(v) for _, v in result.history["test/loss"])
 
 
-@pytest.mark.usefixtures("_users_parts")
+@pytest.mark.usefixtures("users_parts")
 def test_failed_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = [f"attack={MODULE}.Breaks", "train.steps=6", "train.checkpoint_every=2"]
     assert _runs.command(tmp_path, settings) == 1
@@ -92,7 +89,7 @@ def test_failed_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _runs.duplicates(tmp_path) == []
 
 
-@pytest.mark.usefixtures("_users_parts")
+@pytest.mark.usefixtures("users_parts")
 def test_users_callbacks(tmp_path: Path) -> None:
     settings = ["train.steps=2", "attack=sf", "tracking.enabled=false"]
     entry = f"{{name: {MODULE}.KeepParameters, path: {tmp_path}/last.pt}}"
@@ -108,6 +105,31 @@ def test_users_callbacks(tmp_path: Path) -> None:
         quick(
             tmp_path, *settings, f"trainer.callbacks=[{{name: {MODULE}.KeepParameters, colour: 1}}]"
         )
+
+
+def test_callbacks_are_a_part_of_the_run(tmp_path: Path) -> None:
+    """They may change it: a run without them, or with other ones, is another run."""
+    from lightning.pytorch.callbacks import Callback
+
+    class Cool(Callback):
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+        def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+            pl_module.momentums *= self.factor
+
+    settings = ["train.steps=4", "attack=sf", "resume=auto"]
+    bare = quick(tmp_path, *settings)
+    cooled = quick(tmp_path, *settings, callbacks=[Cool(0.5)])
+    frozen = quick(tmp_path, *settings, callbacks=[Cool(0.0)])
+    found = [bare, cooled, frozen]
+    assert len({result.identity for result in found}) == 3
+    assert not any(result.reused for result in found)
+    assert len({str(_runs.timeless(result.history)) for result in found}) == 3
+    again = quick(tmp_path, *settings, callbacks=[Cool(0.5)])
+    assert (again.reused, again.run_id) == (True, cooled.run_id)
+    watched = quick(tmp_path, *settings, callbacks=[DissimilarityLogger()])  # which only looks on
+    assert (watched.reused, watched.run_id) == (True, bare.run_id)
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

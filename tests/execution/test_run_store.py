@@ -7,15 +7,17 @@ from pathlib import Path
 
 import mlflow.artifacts
 import pytest
-from lit_byz.experiment.config import compose, identity
-from lit_byz.experiment.record import git_commit
-from lit_byz.tracking.worst_case_accuracy import WorstCaseAccuracy
 from mlflow.entities import Run
 from omegaconf import OmegaConf
 
-from lit_byz import TrainResult
+from lit_byz import TrainResult, train
+from lit_byz.config.compose import compose, compose_plain
+from lit_byz.config.grid import Grid, points
+from lit_byz.config.identity import environment, identify, identity
 from lit_byz.tracking import Store, open_store
-from lit_byz.tracking.worst_case import cell_results
+from lit_byz.tracking.ledger import Ledger
+from lit_byz.tracking.records import CellRecord, PlannedRun, StudyRecord
+from lit_byz.tracking.runs import git_commit
 from tests.execution import _runs
 from tests.execution._runs import quick
 from tests.tracking._stores import new_store
@@ -67,8 +69,8 @@ def test_every_step_once(folder: Path, result: TrainResult) -> None:
 
 def test_history_is_what_the_store_has(store: Store, result: TrainResult) -> None:
     assert result.run_id is not None
-    for key, points in result.history.items():
-        assert store.history(result.run_id, key) == points, key
+    for key, pairs in result.history.items():
+        assert store.history(result.run_id, key) == pairs, key
     assert result.history.keys() >= PER_STEP
 
 
@@ -120,14 +122,22 @@ def test_artifacts(store: Store, tracked: Run, tmp_path: Path) -> None:
     assert identity(compose([f"config={config}"])) == tracked.data.tags["lit_byz.identity"]
 
 
-def test_where_it_came_from(store: Store, tracked: Run) -> None:
+def test_where_it_came_from(tracked: Run, result: TrainResult) -> None:
     tags = tracked.data.tags
     assert tags["mlflow.source.git.commit"] == git_commit()
     versions = json.loads(tags["lit_byz.versions"])
     assert versions["torch"] == version("torch")
     assert versions.keys() >= {"lit_byz", "lightning", "mlflow", "numpy"}
     assert tags["lit_byz.status"] == "finished"
-    assert tags["lit_byz.gradients"] in ("loop", "joined", "vmap")
+    assert tags["lit_byz.gradients"] == result.gradients
+    assert result.gradients in ("loop", "joined", "vmap")
+    asked = [*_runs.QUICK, *SETTINGS]
+    code = identify(compose_plain(asked))
+    assert tags["lit_byz.settings"] == code.settings
+    assert tags["lit_byz.code"] == tracked.data.params["lit_byz.code"] == code.code
+    assert tags["lit_byz.identity"] == code.digest == result.identity
+    assert tags["lit_byz.environment"] == environment(compose_plain(asked))
+    assert tags["lit_byz.kind"] == "run"
     assert tags["mlflow.runName"] == ("digits, dirichlet 0.1, f=1, cwtm∘nnm, clip arc, foe, seed 1")
     ((dataset,),) = [[i.dataset for i in tracked.inputs.dataset_inputs]]
     assert dataset.name == "digits"
@@ -146,35 +156,39 @@ def test_no_clipping_has_no_threshold(folder: Path) -> None:
     assert _runs.steps_of(folder, result.run_id, "server/clipped_honest") == [0, 1, 2]
 
 
-def test_batch_norm_is_noted(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _runs.write_users_parts(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+@pytest.mark.usefixtures("users_parts")
+def test_batch_norm_is_noted(folder: Path) -> None:
     result = quick(folder, "train.steps=1", f"model={_runs.MODULE}.TinyNet", "attack=sf")
     assert "mean of honest workers" in _runs.tags_of(folder, result.run_id)["lit_byz.batch_norm"]
 
 
 def test_worst_case_of_a_cell(folder: Path, store: Store) -> None:
-    """Two attacks and two seeds below one parent: its metrics are right after every run."""
-    cell = store.client.create_run(store.experiment("lit_byz"), tags={"lit_byz.kind": "cell"})
-    cell_id = cell.info.run_id
-    smallest: dict[int, float] = {}
-    for count, (attack, seed) in enumerate([("sf", 1), ("foe", 2), ("foe", 1), ("sf", 2)], start=1):
-        ended = quick(
-            folder,
-            *(f"attack={attack}", f"seed={seed}", "train.steps=4", "clip=none"),
-            callbacks=[WorstCaseAccuracy(store, cell_id, seed, attack)],
-            parent_run_id=cell_id,
-        )
-        smallest[seed] = min(ended.max_accuracy, smallest.get(seed, 1.0))
+    """Two attacks and two seeds below one cell: what the ledger writes is right after every run."""
+    base = {"model": "logreg", "clip": "none", "train": {"steps": 4, "eval_every": 4}}
+    base |= {"workers": {"honest": 5, "batch_size": 8}, "tracking": {"uri": new_store(folder)}}
+    four = points(Grid(base, {"attack": ["sf", "foe"], "seed": [1, 2]}))
+    ledger = Ledger(store, store.experiment("lit_byz"))
+    ledger.open_study(StudyRecord("sweep", "a key", "a sweep"))
+    runs = [PlannedRun(p.attack, p.seed, p.identity, p.steps) for p in four]
+    cell = CellRecord("a cell", runs)
+    cell_id = ledger.open_cell(cell, four[0])
+    smallest = {1: 1.0, 2: 1.0}
+    for count, place in enumerate((0, 3, 2, 1), start=1):
+        point = four[place]
+        ended = train(point.config, parent_run_id=cell_id)
+        assert ended.identity == point.identity
+        smallest[point.seed] = min(ended.max_accuracy, smallest[point.seed])
+        known = {i: f.outcome for i, f in ledger.look_up(four).items() if f.outcome is not None}
+        ledger.write_cell(cell, known)
         found = store.client.get_run(cell_id).data.metrics
         assert found["worst_case/runs"] == count
-        assert found["worst_case/max_accuracy"] == pytest.approx(
-            sum(smallest.values()) / len(smallest)
-        )
-        for known, accuracy in smallest.items():
-            assert found[f"worst_case/seed_{known}"] == accuracy
+        assert found["worst_case/missing"] == 4 - count
+        assert found["worst_case/at_most"] == pytest.approx(sum(smallest.values()) / 2)
+        assert ("worst_case/max_accuracy" in found) is (count == 4)
+    assert found["worst_case/max_accuracy"] == pytest.approx(sum(smallest.values()) / 2)
+    for seed, accuracy in smallest.items():
+        assert found[f"worst_case/seed_{seed}"] == accuracy
     spread = abs(smallest[1] - smallest[2]) / math.sqrt(2)
     assert found["worst_case/max_accuracy_std"] == pytest.approx(spread)
-    assert len(cell_results(store, cell_id)) == 4
-    tags = _runs.tags_of(folder, ended.run_id)
-    assert tags["mlflow.parentRunId"] == cell_id
+    assert _runs.status_of(folder, cell_id) == "FINISHED"
+    assert _runs.tags_of(folder, ended.run_id)["mlflow.parentRunId"] == cell_id
