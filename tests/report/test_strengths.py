@@ -1,0 +1,50 @@
+"""Worst cases by the strength of the attack."""
+
+import csv
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from lit_byz.report import strengths
+from tests.report._results import make_cell
+from tests.report.test_figures import ink
+
+CELLS = [
+    make_cell(
+        "clip=none",
+        {"sf": {1: 0.5}, "foe@published": {1: 0.6}, "foe": {1: 0.2}, "span": {1: 0.1}},
+    ),
+    make_cell(
+        "clip=arc",
+        {"sf": {1: 0.9}, "foe@published": {1: 0.95}, "foe": {1: "failed"}, "span": {1: 0.4}},
+    ),
+]
+
+
+def test_unsearched_attacks_count_at_every_strength() -> None:
+    assert strengths.strengths_of(CELLS) == ["published", "grid", "span"]
+    found = {s: strengths.at_strength(CELLS[0], s) for s in ("published", "grid", "span")}
+    assert {s: worst.mean for s, worst in found.items() if worst is not None} == {
+        "published": 0.5,
+        "grid": 0.2,
+        "span": 0.1,
+    }
+    assert strengths.at_strength(CELLS[0], "coarse") is None
+
+
+def test_a_failed_search_leaves_a_bound() -> None:
+    worst = strengths.at_strength(CELLS[1], "grid")
+    assert worst is not None
+    assert (worst.kind, worst.mean) == ("at most", 0.9)
+    text = io.StringIO()
+    Console(file=text, width=120).print(strengths.table(CELLS))
+    assert "≤ 90.0" in text.getvalue()
+    rows = list(csv.DictReader(io.StringIO(strengths.csv_of(CELLS))))
+    assert [row["kind"] for row in rows] == ["exact"] * 4 + ["at most", "exact"]
+
+
+def test_figure(tmp_path: Path) -> None:
+    strengths.figure(CELLS, "digits", tmp_path / "some.png")
+    strengths.figure([], "digits", tmp_path / "none.png")
+    assert ink(tmp_path / "some.png") > ink(tmp_path / "none.png")
