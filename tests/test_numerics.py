@@ -20,15 +20,19 @@ from lit_byz.robust import CLIPS, MIXES, RULES
 
 FILE = Path(__file__).with_name("numerics.json")
 STEPS = 6
-# Processors and their libraries differ in the last bits, which training magnifies a little.
-TOLERANCE = 2e-4
+# Processors and their libraries differ in the last bits. In float64 these are so far behind that no
+# choice of neighbours, or of a factor, turns on them within a few steps.
+TOLERANCE = 1e-4
 SMALL = ["dataset=digits", "workers.honest=6", "workers.f=2", "workers.batch_size=8", "seed=3"]
 SMALL += [f"train.steps={STEPS}", "train.eval_every=3", "tracking.enabled=false"]
+SMALL += ["trainer.precision=64-true"]
 METRICS = ("train/loss", "attack/damage", "attack/factor", "server/output_norm", "arc/threshold")
 NEEDED = {"static": ["clip.C=1"]}
+# Zeros are as far from every vector that was clipped: neighbours would be a matter of rounding.
+TIED = {"zero": ["mix=none"], "non_finite": ["mix=none"]}
 CASES = {
     **{f"rule={name}": [] for name in RULES},
-    **{f"attack={name}": [] for name in ATTACKS if name != "none"},
+    **{f"attack={name}": TIED.get(name, []) for name in ATTACKS if name != "none"},
     **{f"clip={name}": NEEDED.get(name, []) for name in CLIPS},
     **{f"mix={name}": ["workers.f=1"] for name in MIXES},
     **{f"partition={name}": [] for name in options("partition")},

@@ -111,6 +111,7 @@ def figure(cells: Sequence[CellResult], title: str, path: Path) -> None:
     axes.set(ylabel="worst-case maximal test accuracy", ylim=(0, 1))
     axes.set_title(f"{title}, by strength of the attack (hatched: a bound)", fontsize=9)
     axes.grid(axis="y", alpha=0.3)
-    axes.legend(fontsize=8, title="attackers search", title_fontsize=8)
+    if strengths:
+        axes.legend(fontsize=8, title="attackers search", title_fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn.savefig(path, dpi=140)

@@ -39,8 +39,7 @@ def test_arguments_reach_the_options_that_have_them(capsys: pytest.CaptureFixtur
     assert grid == {"axes": {"clip.C": [5], "clip": ["arc", "static"]}}
     over_file = printed(capsys, "experiment=quickstart", "clip=[none,arc]")["grid"]
     assert over_file == {
-        "axes": {"clip": ["none", "arc"], "attack": ["sf", "lf", "mimic", "foe", "alie"]},
-        "when": [{"if": {"clip": "static"}, "axes": {"clip.C": [0.2, 2.0]}}],
+        "axes": {"clip": ["none", "arc"], "attack": ["sf", "lf", "mimic", "foe", "alie"]}
     }
 
 
