@@ -36,7 +36,7 @@ CASES = {
     **{f"clip={name}": NEEDED.get(name, []) for name in CLIPS},
     **{f"mix={name}": ["workers.f=1"] for name in MIXES},
     **{f"partition={name}": [] for name in options("partition")},
-    "attack=foe@published": [],
+    "attack=foe@published": ["clip=none"],
     "attack=foe@coarse": [],
     "attack=alie@coarse": [],
     "model=logreg": [],
