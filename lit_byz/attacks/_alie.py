@@ -11,7 +11,7 @@ from lit_byz._checks import check_minority
 from lit_byz.attacks._base import ATTACKS, Move, Scene, State
 from lit_byz.attacks._searched import SearchedAttack
 from lit_byz.robust import Basis
-from lit_byz.robust._geometry import coordinate_spread
+from lit_byz.robust.vectors import coordinate_spread
 
 
 @ATTACKS.register("alie")

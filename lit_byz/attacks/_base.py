@@ -10,9 +10,8 @@ import torch
 from lit_byz._checks import check_integer
 from lit_byz.errors import BadRequest
 from lit_byz.registry import Registry
-from lit_byz.robust import RULES, Average, Basis, Geometry, RobustAggregator
-from lit_byz.robust._base import CLIPS, on_finite_rows
-from lit_byz.robust._inputs import as_rows
+from lit_byz.robust import CLIPS, RULES, Average, Basis, Geometry, RobustAggregator
+from lit_byz.robust.vectors import as_rows, on_finite_rows
 
 ATTACKS = Registry("attack")
 

@@ -8,7 +8,7 @@ from torch.nn.functional import pad
 
 from lit_byz.attacks._base import ATTACKS, Attack, Move, Scene, State
 from lit_byz.robust import Basis, Geometry
-from lit_byz.robust._geometry import coordinate_spread
+from lit_byz.robust.vectors import coordinate_spread
 
 
 @dataclass(frozen=True)

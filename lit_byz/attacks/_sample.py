@@ -3,7 +3,7 @@
 import torch
 
 from lit_byz.robust import Basis
-from lit_byz.robust._geometry import coordinate_spread
+from lit_byz.robust.vectors import coordinate_spread
 
 # This part of the sample is drawn evenly, so that no column is left out for being small.
 EVEN = 0.1

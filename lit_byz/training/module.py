@@ -24,7 +24,7 @@ from lit_byz._streams import Stream, numpy_generator, seed_torch
 from lit_byz.attacks import Attack, Move, NoAttack, Scene, State
 from lit_byz.data import WorkerBatches
 from lit_byz.robust import Basis, Geometry, RobustAggregator
-from lit_byz.robust._base import NothingFinite, on_finite_rows
+from lit_byz.robust.vectors import NothingFinite, on_finite_rows
 from lit_byz.training._flat import FlatParameters
 from lit_byz.training._stochastic import WorkerLayers, replace_dropout
 from lit_byz.training._task import Task

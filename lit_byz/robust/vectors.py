@@ -1,0 +1,7 @@
+"""What attacks and training share with the server: vectors in, non-finite rows out, their spread."""
+
+from lit_byz.robust._base import NothingFinite, on_finite_rows
+from lit_byz.robust._geometry import coordinate_spread
+from lit_byz.robust._inputs import as_rows
+
+__all__ = ["NothingFinite", "as_rows", "coordinate_spread", "on_finite_rows"]
