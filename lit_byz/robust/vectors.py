@@ -1,4 +1,4 @@
-"""What attacks and training share with the server: vectors in, non-finite rows out, their spread."""
+"""What attacks and training share with the server: vectors, and what of them is finite."""
 
 from lit_byz.robust._base import NothingFinite, on_finite_rows
 from lit_byz.robust._geometry import coordinate_spread
