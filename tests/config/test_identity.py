@@ -58,7 +58,7 @@ def add_line(path: Path) -> None:
 def test_what_changes_the_result_is_in_it() -> None:
     base = identity(compose())
     same = ["tracking.uri=sqlite:///x.db", "data.root=elsewhere", "data.test_batch_size=7"]
-    same += ["resume=auto", "resume_as=new", "train.checkpoint_every=7", "trainer.accelerator=cpu"]
+    same += ["resume=auto", "train.checkpoint_every=7", "trainer.accelerator=cpu"]
     same += ["workers.f=1", "server.f=1", "rule=cwtm", "train.gradients=auto"]
     for override in same:
         assert identity(compose([override])) == base, override

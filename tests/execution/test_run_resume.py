@@ -1,6 +1,5 @@
 """Runs that are killed, interrupted or broken, and go on to the same end."""
 
-import json
 import os
 import shutil
 import signal
@@ -151,25 +150,6 @@ def test_without_tracking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert _runs.timeless(result.history) == _runs.timeless(whole.history)
     assert not list(tmp_path.glob("**/*.ckpt"))
     assert _runs.run_ids(tmp_path) == []
-
-
-def test_the_way_of_computing_gradients_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ways differ in the last bit, so a run goes on with the one that it began with."""
-    monkeypatch.setenv("LIT_BYZ_CACHE", str(tmp_path / "cache"))
-    measured = [*RICH, "train.gradients=auto"]
-    with wishing(signal=(7, "SIGINT")):
-        first = quick(tmp_path / "store", *measured)
-    other = "vmap" if first.gradients == "loop" else "loop"
-    (memory,) = (tmp_path / "cache" / "gradients").iterdir()
-    memory.write_text(json.dumps({"way": other}))  # as on another machine
-    result = quick(tmp_path / "store", *measured, "resume=auto")
-    assert (result.gradients, result.resumed_at) == (first.gradients, 7)
-    whole = quick(tmp_path / "whole", *RICH, f"train.gradients={first.gradients}")
-    assert _runs.timeless(result.history) == _runs.timeless(whole.history)
-    anew = quick(tmp_path / "store", *RICH, f"train.gradients={other}", "resume=auto")
-    assert (anew.gradients, anew.reused, anew.resumed_at) == (other, False, None)
 
 
 def test_finished_run_is_not_computed_again(tmp_path: Path) -> None:

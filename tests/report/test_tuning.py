@@ -11,7 +11,8 @@ import pytest
 from matplotlib.image import imread
 
 from lit_byz.report.render import render
-from lit_byz.report.tuning import Comparison, Cost, Tuned, csv_of, table, tuned, verdict
+from lit_byz.report.tuned import Comparison, Cost, Tuned, tuned
+from lit_byz.report.tuning import csv_of, table, verdict
 from lit_byz.report.tuning_figures import curve_figure, history_figure
 from lit_byz.tracking.records import CellResult
 from tests.report._results import Known, make_cell, make_study, no_other, text_of
