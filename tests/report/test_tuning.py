@@ -146,7 +146,8 @@ def test_report(tmp_path: Path) -> None:
     content = json.loads(json.dumps(found.content))
     assert content["best"]["trial"] == 2
     assert content["trials"][1]["upper_bound"]
-    assert content["trials"][0]["runs"]["sf | seed 1"] == {"value": 0.6, "lower_bound": True}
+    bounded = content["trials"][0]["runs"]["sf, seed 1"]
+    assert (bounded["max_accuracy"], bounded["status"]) == (0.6, "bounded")
     assert content["trials"][0]["mlflow_run_id"] == "run of trial 0"
     assert {path.name for path in found.files} == {
         *("tuning_curve.png", "tuning_history.png", "tuning.csv", "tuning.txt"),
