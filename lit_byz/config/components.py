@@ -92,8 +92,14 @@ def split_option(group: str, option: str) -> tuple[str, dict[str, Any]]:
     >>> split_option("attack", "foe@published")
     ('foe', {'search': 'published'})
     """
-    name, at, strength = option.partition("@")
-    return (name, {"search": strength}) if group == "attack" and at else (option, {})
+    if group != "attack" or "@" not in option:
+        return option, {}
+    from lit_byz.attacks import parse_strength
+
+    name, _, search = option.partition("@")
+    if sources.find(group, name) is None:
+        parse_strength(option)  # which says what is wrong with it, if anything is
+    return name, {"search": search}
 
 
 def option_settings(group: str, option: str) -> tuple[dict[str, Any], sources.Settings | None]:

@@ -87,8 +87,9 @@ class Point:
 
 def attack_name(plain: Mapping[str, Any]) -> str:
     """A config's attack, with its strength where that is not the usual one."""
-    name, strength = plain["attack"]["name"], plain["attack"].get("search", "grid")
-    return str(name) if strength == "grid" else f"{name}@{strength}"
+    from lit_byz.attacks import strength_label
+
+    return strength_label(plain["attack"]["name"], plain["attack"].get("search"))
 
 
 @dataclass

@@ -24,6 +24,8 @@ def catalogue() -> str:
         for option in options(group):
             signature, text = _option(group, option)
             lines += _row(f"    {signature}", text)
+        if group == "attack":
+            lines += _strengths()
     lines.append("\nkeys:")
     root = [field for field in dataclass_fields(Config) if field.name not in {*SECTIONS, *GROUPS}]
     for field in root:
@@ -37,6 +39,16 @@ def catalogue() -> str:
         "  experiment=NAME", f"one of: {', '.join(sources.files('experiment')) or 'none yet'}"
     )
     return "\n".join(lines)
+
+
+def _strengths() -> list[str]:
+    from lit_byz.attacks import STRENGTHS
+
+    rows = [_row(f"      @{name}", text) for name, text in STRENGTHS.items()]
+    return [
+        "    foe and alie search as hard as NAME@STRENGTH says:",
+        *(r for row in rows for r in row),
+    ]
 
 
 def _row(left: str, right: str) -> list[str]:
