@@ -5,6 +5,7 @@ from lit_byz.training.callbacks import (
     AttackLogger,
     DissimilarityLogger,
     RoundCheckpoint,
+    StrongestDamage,
     ThresholdLogger,
     Throughput,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "Observation",
     "RobustDSGD",
     "RoundCheckpoint",
+    "StrongestDamage",
     "ThresholdLogger",
     "Throughput",
     "TrainSettings",
