@@ -33,6 +33,7 @@ class Stream(IntEnum):
     DIGITS = 12  # which of them are the test set
     BENCHMARKS = 13  # made-up vectors and images
     PROBES = 14  # images and parameters on which methods of computing gradients are compared
+    SPAN = 15  # where the strongest attack's search goes
 
 
 # These start from their seeds alone, without their numbers, as they did before they had any: runs

@@ -20,6 +20,7 @@ from lit_byz.attacks._non_finite import NonFinite
 from lit_byz.attacks._none import NoAttack
 from lit_byz.attacks._searched import SearchedAttack
 from lit_byz.attacks._sign_flip import SignFlip
+from lit_byz.attacks._span import Span
 from lit_byz.attacks._strength import STRENGTHS, parse_strength, strength_label
 from lit_byz.attacks._zero import ZeroGradient
 
@@ -40,6 +41,7 @@ __all__ = [
     "Scene",
     "SearchedAttack",
     "SignFlip",
+    "Span",
     "State",
     "ZeroGradient",
     "parse_strength",

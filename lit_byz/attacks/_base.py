@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -59,18 +59,23 @@ class Scene:
 
     def facing(self, basis: Basis, sent: torch.Tensor) -> Geometry:
         """What the server receives if every Byzantine worker sends ``sent`` (..., m)."""
-        own = torch.eye(self.h, basis.size, dtype=torch.float64).expand(*sent.shape[:-1], -1, -1)
-        return Geometry(
-            basis, torch.cat([own, sent.unsqueeze(-2).expand(*sent.shape[:-1], self.f, -1)], dim=-2)
+        return self.facing_each(
+            basis, sent.unsqueeze(-2).expand(*sent.shape[:-1], self.f, sent.shape[-1])
         )
+
+    def facing_each(self, basis: Basis, sent: torch.Tensor) -> Geometry:
+        """What the server receives if the Byzantine workers send the f rows of ``sent``."""
+        own = torch.eye(self.h, basis.size, dtype=torch.float64).expand(*sent.shape[:-2], -1, -1)
+        return Geometry(basis, torch.cat([own, sent], dim=-2))
 
 
 @dataclass(frozen=True)
 class Move:
     """What every Byzantine worker sends: ``coefficients`` (m,) over the rows of ``basis``.
 
-    A searched attack also says which factor it chose, the damage ‖R − m̄‖ that it expects, and
-    whether the best factor was at the edge of what it searched.
+    Attackers who do not all send the same have a row of coefficients each, (f, m). A searched
+    attack also says which factor it chose, the damage ‖R − m̄‖ that it expects, and whether the
+    best factor was at the edge of what it searched.
     """
 
     basis: Basis
@@ -86,13 +91,18 @@ class Move:
         coefficients[-1] = 1
         return cls(scene.with_row(row), coefficients)
 
+    def received(self, scene: Scene, basis: Basis) -> Geometry:
+        """What the server receives; ``basis`` is the move's own, or that with zeros in it."""
+        facing = scene.facing if self.coefficients.dim() == 1 else scene.facing_each
+        return facing(basis, self.coefficients)
+
     def vector(self) -> torch.Tensor:
-        """What is sent, (d,): infinities and NaNs included."""
+        """What is sent, (d,), or (f, d) if not all send the same: infinities and NaNs included."""
         return Basis(self.basis.rows, trusted=True).combine(self.coefficients)
 
 
 class Attack:
-    """f Byzantine workers who see all honest vectors and all send the same one.
+    """f Byzantine workers who see all honest vectors; most attacks send one vector f times.
 
     A subclass writes :meth:`plan`.
 
@@ -104,8 +114,10 @@ class Attack:
     tensor([1., 2.])
     """
 
-    # Whether the honest workers' gradients on flipped labels must be computed for this attack.
-    needs_flipped: ClassVar[bool] = False
+    @property
+    def needs_flipped(self) -> bool:
+        """Whether the honest workers' gradients on flipped labels must be computed for it."""
+        return False
 
     def plan(self, scene: Scene, state: State) -> Move:
         """What to send now; ``state`` starts empty, and is this attack's to change."""
@@ -161,6 +173,7 @@ class Attack:
     ) -> Any:
         """What each of the f Byzantine workers sends, (d,), given the honest vectors (h, d).
 
+        Attackers who do not all send the same send the rows of (f, d).
         ``server`` is the rule that searched attacks work against. An attack with a memory keeps
         it in ``state``, a dict that starts empty; pass the same one at every step.
         """

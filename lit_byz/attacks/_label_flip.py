@@ -1,7 +1,6 @@
 """Label flipping."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
@@ -19,13 +18,15 @@ class LabelFlip(Attack):
     worker's, with factor ``beta``.
     """
 
-    needs_flipped: ClassVar[bool] = True
-
     momentum: bool = False
     beta: float = 0.9
 
     def __post_init__(self) -> None:
         check_number(self, "beta", self.beta, 0, 1)
+
+    @property
+    def needs_flipped(self) -> bool:
+        return True
 
     def plan(self, scene: Scene, state: State) -> Move:
         assert scene.flipped is not None

@@ -116,13 +116,43 @@ class RobustAggregator:
         """The outputs (..., d) for vectors given by a geometry."""
         return self.finish(self.prepare(geometry, step))
 
-    def damages(self, geometry: Geometry, centre: torch.Tensor, step: int = 0) -> torch.Tensor:
-        """‖output − centre @ basis‖ (...) for every batch item of a geometry."""
-        prepared = self.prepare(geometry, step)
+    def damages(
+        self,
+        geometry: Geometry,
+        centre: torch.Tensor,
+        step: int = 0,
+        columns: Basis | None = None,
+    ) -> torch.Tensor:
+        """‖output − centre @ basis‖ (...) for every batch item of a geometry.
+
+        With ``columns``, columns of the basis that speak for all of them, only these go through
+        the rule, while clipping and mixing see the whole geometry.
+        """
+        prepared = self._seen_through(columns, self.prepare(geometry, step))
         if not self.bound_output:
             return self.rule.damages(prepared.geometry, centre)
-        target = geometry.basis.combine(centre)
+        target = prepared.geometry.basis.combine(centre)
         return (self.finish(prepared) - target).double().norm(dim=-1).cpu()
+
+    def alignments(
+        self,
+        geometry: Geometry,
+        direction: torch.Tensor,
+        step: int = 0,
+        columns: Basis | None = None,
+    ) -> torch.Tensor:
+        """⟨output, direction @ basis⟩ (...) for every batch item; ``columns`` as for damages."""
+        prepared = self._seen_through(columns, self.prepare(geometry, step))
+        if not self.bound_output:
+            return self.rule.alignments(prepared.geometry, direction)
+        target = prepared.geometry.basis.combine(direction)
+        return (self.finish(prepared).double() @ target.double()).cpu()
+
+    @staticmethod
+    def _seen_through(columns: Basis | None, prepared: Prepared) -> Prepared:
+        if columns is None:
+            return prepared
+        return replace(prepared, geometry=Geometry(columns, prepared.geometry.matrix))
 
     def output_and_damage(
         self, prepared: Prepared, centre: torch.Tensor

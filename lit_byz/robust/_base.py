@@ -160,6 +160,14 @@ class Rule:
         found = torch.stack([gap.double().norm() for gap in gaps]).cpu()
         return found.reshape(geometry.matrix.shape[:-2])
 
+    def alignments(self, geometry: Geometry, direction: torch.Tensor) -> torch.Tensor:
+        """⟨output, direction @ basis⟩ (...), without keeping the outputs where possible."""
+        basis = geometry.basis
+        target = basis.combine(direction).double()
+        probes = geometry.matrix.reshape(-1, *geometry.matrix.shape[-2:])
+        found = [self.outputs(Geometry(basis, c)).double() @ target for c in probes]
+        return torch.stack(found).cpu().reshape(geometry.matrix.shape[:-2])
+
     def output_and_damage(
         self, geometry: Geometry, centre: torch.Tensor
     ) -> tuple[torch.Tensor, float]:
@@ -190,8 +198,14 @@ class GeometricRule(Rule):
         return geometry.combine(self.weights(geometry))
 
     def damages(self, geometry: Geometry, centre: torch.Tensor) -> torch.Tensor:
-        made_of = (self.weights(geometry).unsqueeze(-2) @ geometry.matrix).squeeze(-2)
-        return geometry.combination_norms(made_of - centre)
+        return geometry.combination_norms(self._made_of(geometry) - centre)
+
+    def alignments(self, geometry: Geometry, direction: torch.Tensor) -> torch.Tensor:
+        return self._made_of(geometry) @ (geometry.basis.gram @ direction)
+
+    def _made_of(self, geometry: Geometry) -> torch.Tensor:
+        """The coefficients (..., m) of the output over the basis."""
+        return (self.weights(geometry).unsqueeze(-2) @ geometry.matrix).squeeze(-2)
 
     def output_and_damage(
         self, geometry: Geometry, centre: torch.Tensor
@@ -220,6 +234,10 @@ class CoordinateRule(Rule):
         damages = self._run(geometry, rows, c, centre).damages
         assert damages is not None
         return damages.reshape(geometry.matrix.shape[:-2])
+
+    def alignments(self, geometry: Geometry, direction: torch.Tensor) -> torch.Tensor:
+        target = geometry.basis.combine(direction).double()
+        return (self.outputs(geometry).double() @ target).cpu()
 
     def output_and_damage(
         self, geometry: Geometry, centre: torch.Tensor

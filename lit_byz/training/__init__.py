@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         AttackLogger,
         DissimilarityLogger,
         RoundCheckpoint,
+        StrongestDamage,
         ThresholdLogger,
         Throughput,
     )
@@ -21,6 +22,7 @@ __all__ = [
     "Observation",
     "RobustDSGD",
     "RoundCheckpoint",
+    "StrongestDamage",
     "ThresholdLogger",
     "Throughput",
     "TrainSettings",

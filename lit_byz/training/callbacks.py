@@ -9,6 +9,8 @@ import lightning
 import torch
 from lightning.pytorch.callbacks import Callback
 
+from lit_byz.attacks import Scene, Span, State
+from lit_byz.robust import Basis, theory
 from lit_byz.training.module import Observation, RobustDSGD
 
 
@@ -49,13 +51,42 @@ class ThresholdLogger(_StepLogger):
 
 
 class AttackLogger(_StepLogger):
-    """The attack's factor and the damage ‖R − m̄‖ that it did."""
+    """The attack's factor, the damage ‖R − m̄‖ that it did, and the most that theory allows."""
 
     def metrics(self, module: RobustDSGD, seen: Observation) -> dict[str, float]:
         metrics = {"attack/damage": seen.damage}
+        if seen.bound is not None:
+            metrics["attack/bound"] = seen.bound
         if seen.factor is not None:
             metrics |= {"attack/factor": seen.factor, "attack/at_edge": float(seen.at_edge)}
         return metrics
+
+
+class StrongestDamage(_StepLogger):
+    """The strongest damage that could be found, every ``every`` steps, beside the attack's own.
+
+    A :class:`~lit_byz.attacks.Span` looks at what the honest workers sent. It has its own memory
+    and randomness, and training does not notice it.
+    """
+
+    def __init__(self, every: int = 10, attack: Span | None = None) -> None:
+        self.every = every
+        self.attack = Span() if attack is None else attack
+        self.attack_state: State = {}
+
+    def metrics(self, module: RobustDSGD, seen: Observation) -> dict[str, float]:
+        if module.f == 0 or seen.step % self.every:
+            return {}
+        scene = Scene(Basis(module.honest), module.f, module.server, seen.step)
+        found = self.attack.act(scene, self.attack_state).damage
+        assert found is not None
+        return {"attack/strongest_damage": max(found, seen.damage)}
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(self.attack_state)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.attack_state = dict(state_dict)
 
 
 class DissimilarityLogger(_StepLogger):
@@ -69,8 +100,6 @@ class DissimilarityLogger(_StepLogger):
         self.pairs: list[tuple[float, float]] = []
 
     def metrics(self, module: RobustDSGD, seen: Observation) -> dict[str, float]:
-        from lit_byz.robust import Basis, theory
-
         if seen.step % self.every:
             return {}
         gram = Basis(module.honest).gram

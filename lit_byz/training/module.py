@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader
 from lit_byz._streams import Stream, numpy_generator, seed_torch
 from lit_byz.attacks import Attack, Move, NoAttack, Scene, State
 from lit_byz.data import WorkerBatches
-from lit_byz.robust import Basis, Geometry, RobustAggregator
+from lit_byz.robust import Basis, Geometry, RobustAggregator, theory
 from lit_byz.robust.vectors import NothingFinite, on_finite_rows
 from lit_byz.training._flat import FlatParameters
 from lit_byz.training._stochastic import WorkerLayers, replace_dropout
@@ -62,7 +62,10 @@ class TrainSettings:
 
 @dataclass(frozen=True)
 class Observation:
-    """What one step looked like from the server's room."""
+    """What one step looked like from the server's room.
+
+    ``bound`` is the most damage that theory allows for these honest vectors, where it says so.
+    """
 
     step: int
     loss: float
@@ -74,6 +77,7 @@ class Observation:
     average_norm: float
     output_norm: float
     damage: float
+    bound: float | None
     factor: float | None
     at_edge: bool
     non_finite: int
@@ -199,7 +203,7 @@ class RobustDSGD(lightning.LightningModule):
         sent = None if self.f == 0 else self.attack.act(scene, self.attack_state)
 
         def work(basis: Basis) -> tuple[Tensor, Observation]:
-            geometry = Geometry(basis) if sent is None else scene.facing(basis, sent.coefficients)
+            geometry = Geometry(basis) if sent is None else sent.received(scene, basis)
             prepared = self.server.prepare(geometry, step)
             centre = torch.zeros(basis.size, dtype=torch.float64)
             centre[:h] = 1 / h
@@ -216,6 +220,7 @@ class RobustDSGD(lightning.LightningModule):
                 average_norm=float(geometry.norms[:h].mean()),
                 output_norm=float(output.norm()),
                 damage=damage,
+                bound=None if sent is None else self._bound(geometry),
                 factor=None if sent is None else sent.factor,
                 at_edge=sent is not None and sent.at_edge,
                 non_finite=0,
@@ -231,6 +236,10 @@ class RobustDSGD(lightning.LightningModule):
         count = int(bad[:h].sum()) + self.f * int(bad[h:].sum())
         self.observed = Observation(**{**vars(observed), "non_finite": count})
         return output
+
+    def _bound(self, received: Geometry) -> float | None:
+        honest = Geometry(received.basis, received.matrix[: self.batches.workers])
+        return theory.damage_bound(self.server, honest, self.f)
 
     @torch.no_grad()
     def evaluate(self, size: int = 1000) -> tuple[float, float]:

@@ -17,6 +17,7 @@ from lit_byz.attacks import (
     NoAttack,
     NonFinite,
     SignFlip,
+    Span,
     ZeroGradient,
 )
 from lit_byz.robust import ARC, CWTM, NNM, RobustAggregator
@@ -24,11 +25,21 @@ from lit_byz.robust import ARC, CWTM, NNM, RobustAggregator
 
 @dataclass(frozen=True)
 class Case:
-    """``name`` is the registered one, with what sets this case apart behind a dash."""
+    """``name`` is the registered one, with what sets this case apart behind a dash.
+
+    ``distinct`` attackers send a vector each. ``copies``: the attack knows more than fits beside
+    the honest vectors, and copies them.
+    """
 
     name: str
     build: Callable[[], Attack]
     finite: bool = True
+    distinct: bool = False
+    copies: bool = False
+
+    def shape(self, f: int, size: int) -> tuple[int, ...]:
+        """Of what is sent, or of its coefficients."""
+        return (f, size) if self.distinct else (size,)
 
 
 CASES = [
@@ -56,6 +67,11 @@ CASES = [
     Case("min_max-sign", lambda: MinMax("sign")),
     Case("min_sum", MinSum),
     Case("min_sum-unit", lambda: MinSum("unit")),
+    Case("span", lambda: Span(budget=400)),
+    Case("span-descent", lambda: Span("descent", budget=400)),
+    Case("span-drift", lambda: Span("drift", budget=400), copies=True),
+    Case("span-more", lambda: Span(flipped=True, memory=True, budget=400), copies=True),
+    Case("span-distinct", lambda: Span(distinct=True, budget=400), distinct=True),
 ]
 
 H, F, D = 7, 2, 33

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from lit_byz.attacks import ALIE, FOE, Attack
+from lit_byz.attacks import ALIE, FOE, Attack, Span
 from lit_byz.robust import ARC, CWTM, NNM, Clip, NoClip, RobustAggregator
 from lit_byz.robust._geometry import coordinate_spread
 from tests._each import each
 
 
-@each("attack", [FOE(), ALIE()])
+@each("attack", [FOE(), ALIE(), Span()])
 @each("clip", [NoClip(), ARC(f=1)])
 def test_finite_vectors_whose_squares_overflow(attack: Attack, clip: Clip) -> None:
     honest = torch.randn(6, 20_000, generator=torch.Generator().manual_seed(1))

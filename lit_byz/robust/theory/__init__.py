@@ -13,6 +13,7 @@ loss above its minimum; ζ, a bound on the honest gradients at the initial model
 """
 
 from lit_byz.robust.theory._bounds import breakdown_point, kappa_arc, kappa_lower, kappa_nnm
+from lit_byz.robust.theory._certificate import damage_bound, server_kappa
 from lit_byz.robust.theory._convergence import (
     ImprovementInterval,
     epsilon_o,
@@ -38,6 +39,7 @@ __all__ = [
     "ImprovementInterval",
     "WorstInput",
     "breakdown_point",
+    "damage_bound",
     "dissimilarity_pairs",
     "epsilon_o",
     "error_bound",
@@ -54,5 +56,6 @@ __all__ = [
     "required_steps",
     "rho",
     "search_kappa",
+    "server_kappa",
     "worst_ratio",
 ]
