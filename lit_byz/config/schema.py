@@ -90,6 +90,9 @@ class Tracking:
     enabled: bool = _setting(True, "record the run")
     uri: str | None = _setting(None, "null: MLFLOW_TRACKING_URI or sqlite:///mlruns/mlflow.db")
     experiment: str = _setting("lit_byz", "MLflow experiment that the runs belong to")
+    strongest_every: int = _setting(
+        0, "steps between looks at the damage of the strongest attack; 0: never", at_least=0
+    )
 
 
 @dataclass

@@ -164,6 +164,7 @@ def _fit(
         AccuracyTracker,
         AttackLogger,
         RoundCheckpoint,
+        StrongestDamage,
         ThresholdLogger,
         Throughput,
     )
@@ -178,6 +179,8 @@ def _fit(
     own: list[Callback] = [ThresholdLogger(), AttackLogger(), accuracy]
     own += [Throughput(config.train.eval_every, accuracy), KeepHistory(run.tracker)]
     own.append(KeepIdentity(run.code))
+    if config.tracking.strongest_every:
+        own.append(StrongestDamage(config.tracking.strongest_every))
     own += [*_users_callbacks(config), *callbacks]
     if progress:
         own.append(RunProgress(accuracy, label(config)))

@@ -11,12 +11,17 @@ Points = Sequence[tuple[int, float]]
 
 
 def run_figures(history: Mapping[str, Points], title: str, folder: Path) -> list[Path]:
-    """Accuracy over the steps, and C_t against ‖m̄‖ with the damage; paths of the PNGs."""
+    """Accuracy over the steps, C_t against ‖m̄‖ with the damage, and the damage's limits.
+
+    What a run did not record is not drawn; returns the paths of the PNGs.
+    """
     made = []
     if history.get("test/accuracy"):
         made.append(_draw(folder / "accuracy.png", title, lambda axes: _accuracy(axes, history)))
     if history.get("honest/mean_norm"):
         made.append(_draw(folder / "norms.png", title, lambda axes: _norms(axes, history)))
+    if history.get("attack/bound") or history.get("attack/strongest_damage"):
+        made.append(_draw(folder / "damage.png", title, lambda axes: _damages(axes, history)))
     return made
 
 
@@ -40,6 +45,19 @@ def _accuracy(axes: "Axes", history: Mapping[str, Points]) -> None:
     axes.axhline(best, color="tab:blue", linestyle=":", linewidth=1)
     axes.annotate(f"maximum {best:.3f}", (steps[-1], best), ha="right", va="bottom", fontsize=8)
     axes.set(xlabel="step", ylabel="test accuracy", ylim=(0, 1.05))
+
+
+def _damages(axes: "Axes", history: Mapping[str, Points]) -> None:
+    for key, label, colour in (
+        ("attack/bound", r"the most that theory allows", "tab:gray"),
+        ("attack/strongest_damage", "the strongest attack found", "tab:red"),
+        ("attack/damage", r"this attack's damage $\|R_t - \bar m_t\|$", "tab:orange"),
+    ):
+        if history.get(key):
+            steps, values = zip(*history[key], strict=True)
+            axes.plot(steps, values, label=label, color=colour, linewidth=1)
+    axes.set(xlabel="step", ylabel="distance from the honest mean", yscale="log")
+    axes.legend(fontsize=8)
 
 
 def _norms(axes: "Axes", history: Mapping[str, Points]) -> None:
