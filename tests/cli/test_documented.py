@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tracking._stores import new_store
+
 ROOT = Path(__file__).parents[2]
 COMMAND = re.compile(r"python pipelines/(\w+)\.py([^`\n#]*)")
 # What stands for something else: a name, an id, a list to be completed.
@@ -72,6 +74,8 @@ def test_settings_are_taken(
 
 def dry_run(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.chdir(folder)
+    # By its full address: MLflow keeps one engine for each address of a process.
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(folder))
     monkeypatch.setattr("lit_byz.execution.estimate.PATIENCE", 0.0)  # one kind of run is enough
     return call(line, "--dry-run")
 
