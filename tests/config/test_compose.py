@@ -86,7 +86,9 @@ def test_strength_of_a_searched_attack_by_name() -> None:
     assert short.attack.name == "foe"
     again = compose(beneath=to_plain(short))
     assert again == short
-    with pytest.raises(BadRequest, match=r"^unknown key 'search' of attack=sf: there is none$"):
+    with pytest.raises(
+        BadRequest, match=r"^attack 'sf@published': sf has no search, so it must be sf$"
+    ):
         compose(["attack=sf@published"])
     with pytest.raises(BadRequest, match=r"^attack=foe@line: sets search, and so does"):
         compose(["attack=foe@line", "attack.search=published"])

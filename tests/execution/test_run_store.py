@@ -111,6 +111,7 @@ def test_artifacts(store: Store, tracked: Run, tmp_path: Path) -> None:
     figures = {item.path: item.file_size for item in store.client.list_artifacts(run_id, "figures")}
     assert figures.keys() == {
         "figures/accuracy.png",
+        "figures/damage.png",
         "figures/norms.png",
         "figures/partition.png",
     }

@@ -30,6 +30,15 @@ def test_both_figures(tmp_path: Path) -> None:
         assert ink(path) > 0.01
 
 
+def test_damage_and_its_limits(tmp_path: Path) -> None:
+    bounded = {**HISTORY, "attack/bound": [(s, 1.5) for s in range(500)]}
+    bounded["attack/strongest_damage"] = [(s, 0.8) for s in range(0, 500, 10)]
+    made = run_figures(bounded, "digits", tmp_path / "three")
+    assert [path.name for path in made] == ["accuracy.png", "norms.png", "damage.png"]
+    alone = {k: v for k, v in bounded.items() if k != "attack/strongest_damage"}
+    assert ink(run_figures(alone, "digits", tmp_path / "two")[2]) < ink(made[2])
+
+
 def test_without_clipping(tmp_path: Path) -> None:
     """No threshold to draw: one line less."""
     bare = {key: points for key, points in HISTORY.items() if key != "arc/threshold"}
