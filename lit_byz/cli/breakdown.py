@@ -18,9 +18,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lit_byz.cli.command import Parser, guarded
-from lit_byz.config.help import catalogue
+from lit_byz.cli.command import Parser, guarded, settings_help
+from lit_byz.cli.options import add_options, make_executor
 from lit_byz.errors import BadRequest
+from lit_byz.execution.executor import Executor
 
 if TYPE_CHECKING:
     from lit_byz.studies.breakdown import BreakdownStudy
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
 def run(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for; returns the exit code."""
     options = _parser().parse_intermixed_args(arguments)
-    return _misspecified(options) if options.declared else _search(options)
+    executor = make_executor(options)  # first: its processes begin with their imports
+    study = _misspecified if options.declared else _search
+    return study(options, executor)
 
 
-def _search(options: argparse.Namespace) -> int:
+def _search(options: argparse.Namespace, executor: Executor) -> int:
     from lit_byz.cli import many_runs, plan
     from lit_byz.config.grid_source import read_grid
     from lit_byz.config.search_space import ATTACKS
@@ -48,7 +51,6 @@ def _search(options: argparse.Namespace) -> int:
     every = study.grid_points
     if options.print_config:
         return plan.print_config(grid, every)
-    executor = many_runs.make_executor(options)
     console = many_runs.console_for_progress(options)
     plan.tell(console, plan.describe(every, grid.given))
     ledger = Ledger.of(every[0].plain["tracking"])
@@ -109,7 +111,7 @@ def _show_plan(study: "BreakdownStudy", full: bool) -> None:
     )
 
 
-def _misspecified(options: argparse.Namespace) -> int:
+def _misspecified(options: argparse.Namespace, executor: Executor) -> int:
     from lit_byz.cli import many_runs, plan
     from lit_byz.config.grid_source import read_grid
     from lit_byz.config.search_space import ATTACKS
@@ -129,7 +131,6 @@ def _misspecified(options: argparse.Namespace) -> int:
     found, left_out = misspecified_points(grid)
     if options.print_config:
         return plan.print_config(grid, found)
-    executor = many_runs.make_executor(options)
     console = many_runs.console_for_progress(options)
     plan.tell(console, plan.describe(found, grid.given))
     ledger = Ledger.of(found[0].plain["tracking"])
@@ -147,10 +148,8 @@ def _misspecified(options: argparse.Namespace) -> int:
 
 
 def _parser() -> Parser:
-    from lit_byz.cli import many_runs
-
-    parser = Parser(__doc__ or "", catalogue)
-    many_runs.add_options(parser)
+    parser = Parser(__doc__ or "", settings_help)
+    add_options(parser)
     parser.add_argument(
         "--threshold", type=float, default=0.5, help="accuracy below which an arm is broken"
     )

@@ -36,6 +36,13 @@ class Parser(argparse.ArgumentParser):
         return super().format_help()
 
 
+def settings_help() -> str:
+    """All groups, options and keys. Made when it is asked for: it needs every component."""
+    from lit_byz.config.help import catalogue
+
+    return catalogue()
+
+
 def command(
     description: str,
     run: Run,
@@ -50,10 +57,9 @@ def command(
     from omegaconf import OmegaConf
 
     from lit_byz.config.compose import compose
-    from lit_byz.config.help import catalogue
 
     def parse_and_run(arguments: Sequence[str]) -> int | None:
-        parser = Parser(description, catalogue)
+        parser = Parser(description, settings_help)
         parser.add_argument("settings", nargs="*", metavar="key=value", help="see below")
         parser.add_argument(
             "--print-config", action="store_true", help="print the resolved config and stop"

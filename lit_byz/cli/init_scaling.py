@@ -13,12 +13,17 @@ last one stopped.
 
 from collections.abc import Sequence
 
-from lit_byz.cli.command import Parser, guarded
-from lit_byz.config.help import catalogue
+from lit_byz.cli.command import Parser, guarded, settings_help
+from lit_byz.cli.options import add_options, make_executor
 
 
 def run(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for; returns the exit code."""
+    parser = Parser(__doc__ or "", settings_help)
+    add_options(parser, worst_case_only=True)
+    options = parser.parse_intermixed_args(arguments)
+    executor = make_executor(options)  # first: its processes begin with their imports
+
     from lit_byz.cli import many_runs, plan
     from lit_byz.config.grid_source import read_grid
     from lit_byz.config.search_space import ATTACKS
@@ -26,15 +31,11 @@ def run(arguments: Sequence[str]) -> int:
     from lit_byz.studies.init_scaling import SCALE, is_dsgd, make_init_scaling, study_points
     from lit_byz.tracking.ledger import Ledger
 
-    parser = Parser(__doc__ or "", catalogue)
-    many_runs.add_options(parser, worst_case_only=True)
-    options = parser.parse_intermixed_args(arguments)
     usual = {SCALE: [1, 2, 3, 4, 5], "clip": ["none", "arc"], "attack": ATTACKS}
     grid = read_grid(options.settings, "init_scaling_digits", usual)
     found = study_points(grid)
     if options.print_config:
         return plan.print_config(grid, found)
-    executor = many_runs.make_executor(options)
     console = many_runs.console_for_progress(options)
     plan.tell(console, plan.describe([p for p in found if not is_dsgd(p)], grid.given))
     plan.tell(console, ["beside them: DSGD without Byzantine workers for every μ and seed"])

@@ -15,7 +15,7 @@ from lit_byz.config.grid_source import as_file, shared_settings
 from lit_byz.config.search_space import Problem
 from lit_byz.execution.board import Board
 from lit_byz.execution.runner import Memory
-from lit_byz.tracking.runs import clip_name, partition_name, rule_name
+from lit_byz.tracking.names import clip_name, partition_name, rule_name
 
 # So many values of an axis are named; of more, the first and the last.
 MOST_VALUES = 8

@@ -12,8 +12,8 @@ computed twice.
 
 from collections.abc import Sequence
 
-from lit_byz.cli.command import Parser, guarded
-from lit_byz.config.help import catalogue
+from lit_byz.cli.command import Parser, guarded, settings_help
+from lit_byz.cli.options import add_options, make_executor
 
 FIGURE_1 = (
     "the paper's Figure 1a:  python pipelines/sweep.py experiment=figure_1a  "
@@ -23,6 +23,11 @@ FIGURE_1 = (
 
 def run(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for; returns the exit code."""
+    parser = Parser(__doc__ or "", settings_help)
+    add_options(parser, worst_case_only=True)
+    options = parser.parse_intermixed_args(arguments)
+    executor = make_executor(options)  # first: its processes begin with their imports
+
     from lit_byz.cli import many_runs, plan
     from lit_byz.config.grid import points
     from lit_byz.config.grid_source import read_grid
@@ -30,14 +35,10 @@ def run(arguments: Sequence[str]) -> int:
     from lit_byz.studies.grid import GridStudy, WorstCaseStudy
     from lit_byz.tracking.ledger import Ledger
 
-    parser = Parser(__doc__ or "", catalogue)
-    many_runs.add_options(parser, worst_case_only=True)
-    options = parser.parse_intermixed_args(arguments)
     grid = read_grid(options.settings, bare="quickstart")
     found = points(grid)
     if options.print_config:
         return plan.print_config(grid, found)
-    executor = many_runs.make_executor(options)
     console = many_runs.console_for_progress(options)
     plan.tell(console, plan.describe(found, grid.given))
     ledger = Ledger.of(found[0].plain["tracking"])

@@ -32,7 +32,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def summary(config: "DictConfig", result: "TrainResult") -> str:
     """A few lines: how it went, how long it took, and where to look."""
-    from lit_byz.tracking.runs import label
+    from lit_byz.tracking.names import label
     from lit_byz.tracking.store import open_store
 
     lines = [label(config)]

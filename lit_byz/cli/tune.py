@@ -13,8 +13,8 @@ section tune of a file in configs/experiment/ has the keys space, trials and com
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lit_byz.cli.command import Parser, guarded
-from lit_byz.config.help import catalogue
+from lit_byz.cli.command import Parser, guarded, settings_help
+from lit_byz.cli.options import add_options, make_executor
 
 if TYPE_CHECKING:
     from lit_byz.config.search_space import Problem
@@ -25,6 +25,9 @@ NEXT = "the same on MNIST: python pipelines/tune.py experiment=tune_mnist --dry-
 
 def run(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for; returns the exit code."""
+    options = _parser().parse_intermixed_args(arguments)
+    executor = make_executor(options)  # first: its processes begin with their imports
+
     from lit_byz.cli import many_runs, plan
     from lit_byz.config.search_space import read_problem
     from lit_byz.execution.board import Board
@@ -33,13 +36,11 @@ def run(arguments: Sequence[str]) -> int:
     from lit_byz.tracking.ledger import Ledger
     from lit_byz.tracking.trials import check_url, open_book
 
-    options = _parser().parse_intermixed_args(arguments)
     problem = read_problem(options.settings, "tune_digits", options.trials)
     example = problem.reference()
     if options.print_config:
         return plan.print_config(problem.grid, example, problem)
     check_url(options.storage)
-    executor = many_runs.make_executor(options)
     plain = [point.without(list(problem.space)) for point in example]
     console = many_runs.console_for_progress(options)
     plan.tell(console, [*plan.describe(plain, tuned=list(problem.space)), _tuned(problem)])
@@ -70,10 +71,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> Parser:
-    from lit_byz.cli import many_runs
-
-    parser = Parser(__doc__ or "", catalogue)
-    many_runs.add_options(parser)
+    parser = Parser(__doc__ or "", settings_help)
+    add_options(parser)
     parser.add_argument("--trials", type=int, help="of the study, all processes together")
     parser.add_argument("--study", help="its name; default: made of the settings")
     parser.add_argument(

@@ -18,7 +18,7 @@ PARTS = (
     "lit_byz.training.callbacks",
     "mlflow.tracking",
     "mlflow.store.tracking.sqlalchemy_store",
-    "matplotlib.pyplot",
+    "matplotlib.figure",
 )
 
 if os.environ.get(MAIN) == str(os.getppid()):

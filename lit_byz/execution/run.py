@@ -17,13 +17,13 @@ from lit_byz.config.compose import compose, to_plain
 from lit_byz.config.identity import Identity, identify, of_callbacks
 from lit_byz.errors import BadRequest
 from lit_byz.execution.checkpoints import KeepIdentity, digest_of, identity_in, refuse_other_run
+from lit_byz.tracking.names import label
 from lit_byz.tracking.runs import (
     Attempt,
     TrackedRun,
     checkpoint_given,
     claimed,
     computed_otherwise,
-    label,
     open_run,
 )
 

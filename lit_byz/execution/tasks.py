@@ -1,9 +1,10 @@
 """One run, as it travels to whatever computes it, and how far it is."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lit_byz.config.identity import Identity
+if TYPE_CHECKING:
+    from lit_byz.config.identity import Identity
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,7 @@ class Task:
     """
 
     config: dict[str, Any]
-    code: Identity
+    code: "Identity"
     parent_run_id: str | None = None
     stop_above: float | None = None
 

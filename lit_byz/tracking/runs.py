@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig, OmegaConf
 
 from lit_byz.config.compose import to_plain
-from lit_byz.config.grid import attack_name
 from lit_byz.config.identity import Identity, environment
 from lit_byz.errors import BadRequest
 from lit_byz.tracking.logger import Tracker
+from lit_byz.tracking.names import label
 from lit_byz.tracking.store import (
     CODE,
     ENVIRONMENT,
@@ -240,30 +240,6 @@ def _create(store: Store, experiment: str, attempt: Attempt) -> str:
     now = int(time.time() * 1000)
     created = store.client.create_run(experiment, start_time=now, tags=tags, run_name=label(config))
     return str(created.info.run_id)
-
-
-def label(config: DictConfig) -> str:
-    """A run in a few words."""
-    parts = [config.dataset.name, partition_name(config.partition), f"f={config.workers.f}"]
-    parts += [rule_name(config), f"clip {clip_name(config.clip)}", attack_name(config)]
-    return ", ".join([*parts, f"seed {config.seed}"])
-
-
-def partition_name(partition: Mapping[str, Any]) -> str:
-    """A partition with its degree of heterogeneity."""
-    degree = [f"{partition[key]:g}" for key in ("alpha", "gamma") if key in partition]
-    return " ".join([partition["name"], *degree])
-
-
-def rule_name(config: Mapping[str, Any]) -> str:
-    """A rule and what comes before it."""
-    rule, mix = config["rule"]["name"], config["mix"]["name"]
-    return str(rule) if mix == "none" else f"{rule}∘{mix}"
-
-
-def clip_name(clip: Mapping[str, Any]) -> str:
-    """A clip, with its threshold if it is static."""
-    return f"static {clip['C']:g}" if clip["name"] == "static" else str(clip["name"])
 
 
 def git_commit() -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lit_byz.cli.many_runs import make_executor
+from lit_byz.cli.options import make_executor
 from lit_byz.execution.ray_tasks import RayTasks
 from tests.cli._sweeps import GRID, RUNS, arguments, furnish, results, rows, sweep
 
