@@ -127,7 +127,9 @@ def figure(cells: Sequence[CellResult], title: str, path: Path) -> None:
         )
         text = shown_worst_case(cell).replace(" (", " % (", 1)
         text = text if " %" in text else f"{text} %"
-        axes.annotate(text, (0.01, row), va="center", fontsize=8)
+        # On a bright patch, or the hatching would run through it.
+        patch = None if worst.exact else {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+        axes.annotate(text, (0.01, row), va="center", fontsize=8, bbox=patch)
     for place, attack in enumerate(attacks):
         points = [
             (summary.mean, row)
