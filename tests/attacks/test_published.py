@@ -35,10 +35,12 @@ ATTACKS: dict[str, tuple[type[SearchedAttack], Any, Any]] = {
 }
 RULES = ("average", "cwtm", "cwmed", "gm", "krum", "multi_krum")
 SERVERS = list(product(RULES, ATTACKS, (False, True), (False, True)))
-CASES = 100
+# Of a short and of the long form.
+CASES = [20, pytest.param(100, marks=pytest.mark.slow)]
 # How far damages and vectors may be apart, relatively, by rounding alone.
 ROUNDING = {np.float64: 1e-12, np.float32: 1e-5}
 every_dtype = pytest.mark.parametrize("dtype", list(ROUNDING))
+many_cases = pytest.mark.parametrize("cases", CASES)
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,9 @@ class Searched:
 
 
 @cache
-def searched(dtype: type) -> list[Searched]:
+def searched(dtype: type, cases: int) -> list[Searched]:
     found = []
-    for number in range(CASES):
+    for number in range(cases):
         case = Case.draw(number, dtype)
         attack, looks = case.theirs(), []
         evaluate = attack._evaluate
@@ -158,9 +160,10 @@ def searched(dtype: type) -> list[Searched]:
 
 
 @every_dtype
-def test_the_search_is_theirs(dtype: type) -> None:
+@many_cases
+def test_the_search_is_theirs(dtype: type, cases: int) -> None:
     """Same factors, in the same order, and the same choice."""
-    for theirs in searched(dtype):
+    for theirs in searched(dtype, cases):
         x, simple = theirs.case.tensor_or_array, ATTACKS[theirs.case.attack][2]
         attack, seen = theirs.case.theirs(), []
 
@@ -176,27 +179,29 @@ def test_the_search_is_theirs(dtype: type) -> None:
 
 
 @every_dtype
-def test_the_damages_are_theirs(dtype: type) -> None:
+@many_cases
+def test_the_damages_are_theirs(dtype: type, cases: int) -> None:
     furthest, compared = 0.0, 0
-    for theirs in searched(dtype):
+    for theirs in searched(dtype, cases):
         scale = float(np.median(np.linalg.norm(theirs.case.honest, axis=1)))
         for look in theirs.looks:
             if not look.is_open:
                 compared += 1
                 apart = abs(theirs.case.damage(look.factor) - look.damage)
                 furthest = max(furthest, apart / max(look.damage, scale))
-    print(f"{compared} damages of {20 * CASES} compared, at most {furthest:.2g} apart")
+    print(f"{compared} damages of {20 * cases} compared, at most {furthest:.2g} apart")
     assert furthest < ROUNDING[dtype]
-    assert compared > 0.95 * 20 * CASES
+    assert compared > 0.95 * 20 * cases
 
 
 @every_dtype
-def test_the_vectors_are_theirs(dtype: type) -> None:
+@many_cases
+def test_the_vectors_are_theirs(dtype: type, cases: int) -> None:
     """And where rounding decides which vector is sent, it does the same damage."""
     rounding = ROUNDING[dtype]
     counts: Counter[str] = Counter()
     furthest = 0.0
-    for theirs in searched(dtype):
+    for theirs in searched(dtype, cases):
         case = theirs.case
         ours = ATTACKS[case.attack][0](search="published")
         server = our_server(case.rule, case.f, arc=case.arc, nnm=case.nnm)
@@ -212,11 +217,11 @@ def test_the_vectors_are_theirs(dtype: type) -> None:
                 assert same, case
         if same and theirs.sent.any():
             furthest = max(furthest, apart / float(np.linalg.norm(theirs.sent)))
-    print(f"{dict(counts)} of {CASES}, the same vectors at most {furthest:.2g} apart")
+    print(f"{dict(counts)} of {cases}, the same vectors at most {furthest:.2g} apart")
     # Most cases must have something to say.
-    assert counts["same"] >= 80
-    assert counts["same damage"] >= 80
-    assert counts["decided"] >= 45
+    assert counts["same"] >= 0.75 * cases
+    assert counts["same damage"] >= 0.75 * cases
+    assert counts["decided"] >= 0.35 * cases
 
 
 class NNMThenClip(Mix):
