@@ -38,6 +38,8 @@ SEARCHES = ("grid", "line")
 # Weaker by design: what they reach is shown, not judged.
 WEAKER = ("coarse", "published")
 POINTS = 400
+# The last factor of the grid.
+LAST = 1e5
 ENOUGH = 0.98
 
 
@@ -91,13 +93,16 @@ class Result:
         return enough and not any(self.at_edge[search] for search in SEARCHES)
 
     def outdone(self) -> bool:
-        """Whether a weaker search does more damage than the grid, on the side where both look.
+        """Whether a weaker search does more damage than the grid, at a factor where both look.
 
         The grid takes the smallest factor whose damage is level with the best. Coarse ALIE looks
-        at negative factors too, which the grid does not unless it is told to.
+        at negative factors too, which the grid does not unless it is told to; and where damage
+        grows for ever, the published search ends beyond the grid's last factor.
         """
         best = (1 + LEVEL) * self.share["grid"]
-        return any(self.share[search] > best and self.factor[search] >= 0 for search in WEAKER)
+        return any(
+            self.share[search] > best and 0 <= self.factor[search] <= LAST for search in WEAKER
+        )
 
 
 def cases(

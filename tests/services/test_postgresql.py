@@ -162,7 +162,7 @@ def test_two_studies_at_once_in_two_folders(database: str, tmp_path: Path) -> No
         "join runs r on r.run_uuid = k.run_uuid join experiments e using (experiment_id) "
         "where k.key = 'lit_byz.kind' and e.name = 'studies' group by 1",
     )
-    assert set(kinds) == {("study", 1, 1), ("trial", 4, 4), ("cell", 1, 1), ("run", 5, 5)}
+    assert set(kinds) == {("tuning", 1, 1), ("trial", 4, 4), ("cell", 1, 1), ("run", 5, 5)}
     numbers = [[trial["trial"] for trial in json.loads(text)["trials"]] for text, _ in answers]
     assert numbers[0] == numbers[1] == [0, 1, 2, 3]
 
