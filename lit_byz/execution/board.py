@@ -11,6 +11,9 @@ from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.records import CellRecord, CellResult, PlannedRun
 from lit_byz.tracking.worst_case import WorstCase
 
+# What an attack is taken to leave of the accuracy before anything is known of it.
+UNKNOWN_HARM = 0.5
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -147,6 +150,17 @@ class Board:
             if found is not None and found.max_accuracy is not None:
                 seen[point.attack].append(found.max_accuracy)
         return {attack: statistics.fmean(values) for attack, values in seen.items()}
+
+    def most_urgent(self) -> Point | None:
+        """The run to do next: where nobody is at work, under the attack that has hurt most."""
+        harm = self.harm()
+
+        def urgency(place: int) -> tuple[float, ...]:
+            point = self.waiting[place]
+            known = harm.get(point.attack, UNKNOWN_HARM)
+            return self.busy(point.cell, point.seed), known, place
+
+        return self.waiting[min(range(len(self.waiting)), key=urgency)] if self.waiting else None
 
     def smallest(self, point: Point) -> float | None:
         """The smallest maximal accuracy of the complete runs of a point's cell and seed."""

@@ -48,25 +48,30 @@ def _accuracy(axes: "Axes", history: Mapping[str, Points]) -> None:
 
 
 def _damages(axes: "Axes", history: Mapping[str, Points]) -> None:
-    for key, label, colour in (
-        ("attack/bound", r"the most that theory allows", "tab:gray"),
+    lines = (
+        ("attack/bound", "the most that theory allows", "tab:gray"),
         ("attack/strongest_damage", "the strongest attack found", "tab:red"),
         ("attack/damage", r"this attack's damage $\|R_t - \bar m_t\|$", "tab:orange"),
-    ):
-        if history.get(key):
-            steps, values = zip(*history[key], strict=True)
-            axes.plot(steps, values, label=label, color=colour, linewidth=1)
-    axes.set(xlabel="step", ylabel="distance from the honest mean", yscale="log")
-    axes.legend(fontsize=8)
+    )
+    _lines(axes, history, lines)
+    axes.set_ylabel("distance from the honest mean")
 
 
 def _norms(axes: "Axes", history: Mapping[str, Points]) -> None:
-    for key, label, colour in (
+    lines = (
         ("arc/threshold", "threshold $C_t$", "tab:red"),
         ("honest/mean_norm", r"honest mean $\|\bar m_t\|$", "tab:blue"),
         ("honest/max_norm", "longest honest momentum", "tab:gray"),
         ("attack/damage", r"damage $\|R_t - \bar m_t\|$", "tab:orange"),
-    ):
+    )
+    _lines(axes, history, lines)
+
+
+def _lines(
+    axes: "Axes", history: Mapping[str, Points], lines: Sequence[tuple[str, str, str]]
+) -> None:
+    """Metrics with their labels and colours, over the steps; what is missing is left out."""
+    for key, label, colour in lines:
         if history.get(key):
             steps, values = zip(*history[key], strict=True)
             axes.plot(steps, values, label=label, color=colour, linewidth=1)

@@ -12,7 +12,7 @@ from typing import Any
 from lit_byz.config.grid import Grid, Point, points
 from lit_byz.errors import BadRequest
 from lit_byz.execution.board import Board, Proposal, Recall, nothing_known
-from lit_byz.studies.grid import UNKNOWN_HARM, GridStudy
+from lit_byz.studies.grid import GridStudy
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.worst_case import WorstCase
 
@@ -94,17 +94,8 @@ class BreakdownStudy:
         if not board.waiting:
             for name in self.arms:
                 self._advance(name)
-        if not board.waiting:
-            return None
-        harm = board.harm()
-
-        def urgency(place: int) -> tuple[float, ...]:
-            point = board.waiting[place]
-            known = harm.get(point.attack, UNKNOWN_HARM)
-            return board.busy(point.cell, point.seed), known, place
-
-        point = board.waiting[min(range(len(board.waiting)), key=urgency)]
-        return Proposal(board.start(point), self._bound(point))
+        point = board.most_urgent()
+        return None if point is None else Proposal(board.start(point), self._bound(point))
 
     def hear(self, outcome: Outcome) -> None:
         self.board.end(outcome)

@@ -7,9 +7,6 @@ from lit_byz.config.grid import Point
 from lit_byz.execution.board import Board, Proposal, Recall, nothing_known
 from lit_byz.tracking.outcome import Outcome
 
-# What an attack is taken to leave of the accuracy before anything is known of it.
-UNKNOWN_HARM = 0.5
-
 
 class GridStudy:
     """Every run of a grid, one after the other."""
@@ -40,18 +37,10 @@ class WorstCaseStudy(GridStudy):
         self.board.reconsider(self.board.points)
 
     def propose(self) -> Proposal | None:
-        board = self.board
-        if not board.waiting:
+        point = self.board.most_urgent()
+        if point is None:
             return None
-        harm = board.harm()
-
-        def urgency(place: int) -> tuple[float, ...]:
-            point = board.waiting[place]
-            known = harm.get(point.attack, UNKNOWN_HARM)
-            return board.busy(point.cell, point.seed), known, place
-
-        point = board.waiting[min(range(len(board.waiting)), key=urgency)]
-        return Proposal(board.start(point), board.smallest(point))
+        return Proposal(self.board.start(point), self.board.smallest(point))
 
     def facts(self) -> Mapping[str, Any]:
         return {"worst_case_only": True}

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 from lit_byz.config.grid import Point, Values
 from lit_byz.config.ranges import Range
 from lit_byz.config.search_space import Problem
-from lit_byz.execution.board import Board, Proposal
-from lit_byz.studies.grid import UNKNOWN_HARM
+from lit_byz.execution.board import UNKNOWN_HARM, Board, Proposal
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.trials import Trial
 
