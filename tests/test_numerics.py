@@ -78,7 +78,15 @@ def test_every_component_has_results_of_this_version(recorded: dict[str, Any]) -
     assert recorded["results"].keys() == CASES.keys(), "python -m tests.test_numerics adds them"
 
 
-@pytest.mark.parametrize("kind", sorted({case.partition("=")[0] for case in CASES}))
+# The parts that a paper is about in every run; the settings of training with the slow tests.
+KINDS = sorted({case.partition("=")[0] for case in CASES})
+QUICK = ("attack", "clip", "rule")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS],
+)
 def test_results_are_those_of_this_version(kind: str, recorded: dict[str, Any]) -> None:
     cases = [case for case in CASES if case.partition("=")[0] == kind]
     known = recorded["results"]

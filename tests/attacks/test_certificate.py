@@ -57,9 +57,11 @@ def strongest(server: RobustAggregator, honest: torch.Tensor, f: int) -> float:
     return max(found)
 
 
-@pytest.mark.parametrize("kind", ["random", "heterogeneous", "far"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("random", marks=pytest.mark.slow), "heterogeneous", "far"]
+)
 @pytest.mark.parametrize("index", range(4), ids=["cwtm", "cwmed", "gm", "multi_krum"])
-@pytest.mark.parametrize("zeta", [None, 1.0, 2.0])
+@pytest.mark.parametrize("zeta", [None, pytest.param(1.0, marks=pytest.mark.slow), 2.0])
 def test_no_attack_goes_beyond_the_bound(kind: str, index: int, zeta: float | None) -> None:
     for seed, (h, f, d) in enumerate([(3, 1, 2), (10, 1, 30), (7, 3, 12)]):
         honest = honest_vectors(kind, seed, h, d)

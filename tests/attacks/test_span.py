@@ -144,7 +144,7 @@ def test_a_larger_budget_finds_little_more() -> None:
 
 @pytest.mark.parametrize("rule", ["cwtm", "cwmed", "gm", "multi_krum"])
 @pytest.mark.parametrize("clip", ["none", "static", "arc"])
-@pytest.mark.parametrize("kind", ["random", "heterogeneous"])
+@pytest.mark.parametrize("kind", [pytest.param("random", marks=pytest.mark.slow), "heterogeneous"])
 def test_no_registered_attack_is_stronger(rule: str, clip: str, kind: str) -> None:
     honest, flipped = honest_vectors(kind, 8, 60), honest_vectors("random", 8, 60)
     for f, mix in ((1, NNM(1)), (2, NNM(2)), (3, None)):
@@ -160,7 +160,7 @@ def test_no_registered_attack_is_stronger(rule: str, clip: str, kind: str) -> No
             assert found >= damage(server, honest, move.vector(), f) * (1 - 1e-5), (name, f)
 
 
-@pytest.mark.parametrize("d", [30, 3 * COLUMNS])
+@pytest.mark.parametrize("d", [30, pytest.param(3 * COLUMNS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("objective", ["distance", "descent", "drift"])
 @pytest.mark.parametrize("rule", ["cwtm", "gm", "multi_krum"])
 def test_what_is_reported_is_what_happens(rule: str, objective: str, d: int) -> None:

@@ -56,6 +56,7 @@ def test_killed_and_resumed(undisturbed: tuple[Path, dict[str, Any]], tmp_path: 
     assert "breaks down at f =" in again.stdout
 
 
+@pytest.mark.slow
 def test_declared_against_real(tmp_path: Path) -> None:
     axes = {"server.f": [1, 3], "workers.f": [0, 1, 2], "attack": ["sf", "lf"], "clip": ["arc"]}
     grid = {**BASE, "grid": {"axes": axes}}

@@ -130,6 +130,7 @@ def test_a_failing_run_in_the_table_and_in_mlflow(
     assert len(query(tmp_path, RUNS)) == 4  # something beside the run itself has changed
 
 
+@pytest.mark.slow
 def test_worst_case_only_gives_the_same_worst_cases(
     undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -177,6 +177,7 @@ def test_two_processes_share_a_study(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert kinds == {"tuning": 1, "trial": 4, "cell": 1, "run": 5}
 
 
+@pytest.mark.slow
 def test_any_keys_in_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Integers and choices; a space with fewer combinations than trials is gone through once."""
     space = {"workers.batch_size": {"low": 4, "high": 5}, "rule": {"choices": ["cwtm", "gm"]}}
@@ -197,6 +198,7 @@ def test_any_keys_in_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "is a study of other settings" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_failed_trials_are_tried_again_when_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,7 +53,14 @@ def test_no_theorem_no_bound() -> None:
         assert all("attack/bound" not in metrics for metrics in recorded.metrics)
 
 
-@pytest.mark.parametrize("attack", [SignFlip(), ALIE(), SMALL], ids=str)
+@pytest.mark.parametrize(
+    "attack",
+    [
+        pytest.param(SignFlip(), id="sf"),
+        pytest.param(ALIE(), id="alie", marks=pytest.mark.slow),
+        pytest.param(SMALL, id="span", marks=pytest.mark.slow),
+    ],
+)
 def test_training_does_not_notice_the_strongest_attack(attack: Attack) -> None:
     alone, beside = Watch(), Watch()
     run(module(attack), callbacks=[alone])
