@@ -2,7 +2,8 @@
 
 ``python -m tests.test_numerics`` writes the results of this code into ``numerics.json``. It refuses
 where they differ from those of the same version: raise ``NUMERICS`` in ``lit_byz/_numerics.py``
-first, so that no run of the old code is taken for one of the new.
+first, or ``numerics`` of the one class that they concern, so that no run of the old code is taken
+for one of the new.
 """
 
 import json
@@ -56,6 +57,14 @@ def results(case: str) -> dict[str, list[float]]:
     return {**found, "test/loss": [value for _, value in history["test/loss"]]}
 
 
+def versions() -> dict[str, int]:
+    """The components whose own version is not the first."""
+    named = {f"attack={name}": getattr(ATTACKS[name], "numerics", 1) for name in ATTACKS}
+    for group, known in (("rule", RULES), ("clip", CLIPS), ("mix", MIXES)):
+        named.update({f"{group}={name}": getattr(known[name], "numerics", 1) for name in known})
+    return {name: version for name, version in named.items() if version != 1}
+
+
 def differences(case: str, known: dict[str, list[float]]) -> list[str]:
     found = results(case)
     if found.keys() != known.keys():
@@ -75,6 +84,7 @@ def recorded() -> dict[str, Any]:
 
 def test_every_component_has_results_of_this_version(recorded: dict[str, Any]) -> None:
     assert recorded["numerics"] == NUMERICS, "python -m tests.test_numerics writes them"
+    assert recorded["components"] == versions(), "python -m tests.test_numerics writes them"
     assert recorded["results"].keys() == CASES.keys(), "python -m tests.test_numerics adds them"
 
 
@@ -91,7 +101,7 @@ def test_results_are_those_of_this_version(kind: str, recorded: dict[str, Any]) 
     cases = [case for case in CASES if case.partition("=")[0] == kind]
     known = recorded["results"]
     found = [line for case in cases for line in differences(case, known[case])]
-    advice = "raise NUMERICS in lit_byz/_numerics.py, then python -m tests.test_numerics"
+    advice = "raise NUMERICS (or the class's own numerics), then python -m tests.test_numerics"
     assert not found, "\n".join([advice, *found])
 
 
@@ -99,7 +109,11 @@ def write() -> None:
     """Record the results of this code, unless they would pass for others."""
     old = json.loads(FILE.read_text()) if FILE.exists() else {"numerics": None, "results": {}}
     if old["numerics"] == NUMERICS:
-        known = {case: old["results"][case] for case in CASES if case in old["results"]}
+        now, then = versions(), old.get("components", {})
+        raised = {case for case in CASES if now.get(_bare(case)) != then.get(_bare(case))}
+        known = {
+            case: old["results"][case] for case in CASES if case in old["results"].keys() - raised
+        }
         changed = [line for case in known for line in differences(case, known[case])]
         if changed:
             sys.exit("\n".join([f"results differ from those of numerics {NUMERICS}:", *changed]))
@@ -107,7 +121,13 @@ def write() -> None:
     else:
         kept = {}
     made = {case: kept.get(case) or results(case) for case in CASES}
-    FILE.write_text(json.dumps({"numerics": NUMERICS, "results": made}, indent=1) + "\n")
+    found = {"numerics": NUMERICS, "components": versions(), "results": made}
+    FILE.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _bare(case: str) -> str:
+    """``attack=foe@coarse`` is of the component ``attack=foe``."""
+    return case.partition("@")[0]
 
 
 if __name__ == "__main__":

@@ -13,6 +13,9 @@ from lit_byz.attacks._searched import SearchedAttack
 from lit_byz.robust import Basis
 from lit_byz.robust.vectors import coordinate_spread
 
+# On either side as far, and as finely, as FOE looks on one.
+BOTH_SIGNS = {"low": -1e5, "high": 1e5, "points": 640}
+
 
 @ATTACKS.register("alie")
 @dataclass(frozen=True)
@@ -22,16 +25,19 @@ class ALIE(SearchedAttack):
     Baruch, Baruch and Goldberg, *A Little Is Enough: Circumventing Defenses for Distributed
     Learning*, NeurIPS 2019. ``search="z_max"`` takes the classical factor of that paper, which
     knows n and f only: the largest z at which enough honest workers lie farther out to make a
-    majority with the Byzantine ones. ``search="coarse"`` looks at both signs of [low, high], half
-    of its points for each; all other searches look at τ ≥ 0 only, unless ``low`` says otherwise.
-    The authors' library has the same τ and the same σ.
+    majority with the Byzantine ones. Honest vectors need not lie evenly about their mean, so both
+    signs of τ are searched; ``search="coarse"`` looks at those of [low, high], half of its points
+    for each, ``search="published"`` at τ ≥ 0 only. The authors' library has the same τ and σ.
 
     >>> ALIE(tau=1.0)(torch.tensor([[1.0, 0.0], [3.0, 0.0]]), f=1)
     tensor([3.4142, 0.0000])
     """
 
+    numerics: ClassVar[int] = 2
     efforts: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         **SearchedAttack.efforts,
+        "grid": BOTH_SIGNS,
+        "line": {**BOTH_SIGNS, "evaluations": 16},
         "coarse": {"low": 0.5, "high": 5.0, "points": 20, "mirrored": True},
         "z_max": {},
     }

@@ -90,7 +90,7 @@ class _Map:
 
     def enough(self) -> torch.Tensor:
         """The smallest factor that is safely level with the best."""
-        return self.factors[_level(self.damages, LEVEL / 4)].unsqueeze(0)
+        return self.factors[_least(self.factors, self.damages, LEVEL / 4)].unsqueeze(0)
 
 
 def _survey(damage: Damage, low: float, high: float, points: int) -> tuple[_Map, _Map]:
@@ -173,7 +173,7 @@ def coarse_search(
     if mirrored:
         factors = torch.cat([-factors.flip(0), factors])
     damages = damage(factors, Care.SETTLE)
-    place = _level(damages, 0.0)
+    place = int(damages.argmax())
     factor = float(factors[place])
     at_edge = _at_edge(abs(factor) if mirrored else factor, low, high)
     return Found(factor, float(damages[place]), at_edge)
@@ -184,7 +184,7 @@ def _settle(grid: _Map, fine: _Map, damage: Damage, low: float, high: float) -> 
     best = fine.factors[torch.cat([fine.peaks(FINALISTS), fine.damages.argmax(0, keepdim=True)])]
     finalists = torch.cat([best, grid.enough()]).unique()
     damages = damage(finalists, Care.SETTLE)
-    place = _level(damages, LEVEL)
+    place = _least(finalists, damages, LEVEL)
     factor = float(finalists[place])
     return Found(factor, float(damages[place]), _at_edge(factor, low, high))
 
@@ -194,6 +194,7 @@ def _at_edge(factor: float, low: float, high: float) -> bool:
     return factor >= high or factor <= low != 0
 
 
-def _level(damages: torch.Tensor, slack: float) -> int:
-    """The first place whose damage is no more than ``slack`` below the greatest, relatively."""
-    return int((damages >= (1 - slack) * damages.max()).nonzero()[0])
+def _least(factors: torch.Tensor, damages: torch.Tensor, slack: float) -> int:
+    """Where the smallest factor is, by size, whose damage is within ``slack`` of the greatest."""
+    level = (damages >= (1 - slack) * damages.max()).nonzero()[:, 0]
+    return int(level[factors[level].abs().argmin()])

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch.nn.functional import pad
@@ -54,6 +54,8 @@ class Span(Attack):
     >>> Span(distinct=True)(honest, f=2).shape
     torch.Size([2, 2])
     """
+
+    numerics: ClassVar[int] = 2
 
     objective: Literal["distance", "descent", "drift"] = "distance"
     flipped: bool = False

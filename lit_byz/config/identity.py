@@ -55,7 +55,7 @@ def identify(plain: Mapping[str, Any], origin: str | None = None) -> Identity:
         kept[name] = {key: v for key, v in inner if f"{name}.{key}" not in NOT_IDENTITY}
     if origin is not None:
         kept["origin"] = origin
-    parts = [f"numerics {NUMERICS}"]
+    parts = [f"numerics {NUMERICS}", *_component_versions(plain)]
     parts += [f"{path} {source_of(kind)[:SHOWN]}" for path, kind in _own_classes(plain)]
     return Identity(_sha256(json.dumps(kept, sort_keys=True)), ", ".join(dict.fromkeys(parts)))
 
@@ -71,6 +71,15 @@ def environment(plain: Mapping[str, Any]) -> str:
     """A hash of settings outside the identity that may decide whether a run fails."""
     values = [plain[section][key] for section, key in (name.split(".") for name in ENVIRONMENT)]
     return _sha256(json.dumps(values))[:16]
+
+
+def _component_versions(plain: Mapping[str, Any]) -> Iterator[str]:
+    """The versions of the package's own components, where theirs is not the first."""
+    for group in GROUPS:
+        name = plain[group]["name"]
+        version = getattr(component(group, name), "numerics", 1) if "." not in name else 1
+        if version != 1:
+            yield f"{name} {version}"
 
 
 def _own_classes(plain: Mapping[str, Any]) -> Iterator[tuple[str, type]]:

@@ -95,13 +95,12 @@ class Result:
     def outdone(self) -> bool:
         """Whether a weaker search does more damage than the grid, at a factor where both look.
 
-        The grid takes the smallest factor whose damage is level with the best. Coarse ALIE looks
-        at negative factors too, which the grid does not unless it is told to; and where damage
-        grows for ever, the published search ends beyond the grid's last factor.
+        The grid takes the smallest factor whose damage is level with the best. Where damage grows
+        for ever, the published search ends beyond the grid's last factor.
         """
         best = (1 + LEVEL) * self.share["grid"]
         return any(
-            self.share[search] > best and 0 <= self.factor[search] <= LAST for search in WEAKER
+            self.share[search] > best and abs(self.factor[search]) <= LAST for search in WEAKER
         )
 
 
@@ -129,7 +128,7 @@ def honest_vectors(kind: str, h: int, d: int) -> torch.Tensor:
 def audit(case: Case, honest: torch.Tensor, searches: tuple[str, ...] = SEARCHES) -> Result:
     scene = Scene(Basis(honest), case.f, case.server(honest))
     attack: type[SearchedAttack] = ATTACKS[case.attack]
-    damages = dense_damages(scene, attack())
+    dense, damages = dense_damages(scene, attack())
     best = int(damages.argmax())
     share, at_edge, factor = {}, {}, {}
     for search in searches:
@@ -138,17 +137,20 @@ def audit(case: Case, honest: torch.Tensor, searches: tuple[str, ...] = SEARCHES
         assert move.factor is not None
         share[search] = move.damage / float(damages[best])
         at_edge[search], factor[search] = move.at_edge, move.factor
-    dense = dense_factors(0, attack().effort["high"], POINTS)
     return Result(share, at_edge, factor, float(dense[best]))
 
 
-def dense_damages(scene: Scene, attack: SearchedAttack, points: int = POINTS) -> torch.Tensor:
-    """Damages of evenly spaced factors over the whole range, on all columns."""
+def dense_damages(
+    scene: Scene, attack: SearchedAttack, points: int = POINTS
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Factors over the whole range, so many for each sign, and their damages, on all columns."""
     basis, start, direction = attack.line(scene)
     centre = torch.zeros(basis.size, dtype=torch.float64)
     centre[: scene.h] = 1 / scene.h
     effort = attack.effort
-    factors = torch.from_numpy(dense_factors(effort["low"], effort["high"], points))
+    both_signs = effort["low"] < 0
+    count = 2 * points if both_signs else points
+    factors = torch.from_numpy(dense_factors(effort["low"], effort["high"], count))
     sent = start + factors.unsqueeze(1) * direction
     parts = [scene.server.damages(scene.facing(basis, some), centre) for some in sent.split(64)]
-    return torch.cat(parts)
+    return factors, torch.cat(parts)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lit_byz._numerics import NUMERICS
+from lit_byz.attacks import ALIE
 from lit_byz.config.compose import compose, compose_plain
 from lit_byz.config.identity import environment, identify, identity, of_callbacks
 from lit_byz.training import DissimilarityLogger
@@ -158,3 +160,10 @@ def test_callbacks_that_are_given_as_objects() -> None:
     assert of_callbacks([Rate(1.0)]) == of_callbacks([Rate(1.0), DissimilarityLogger()])
     every = [[Rate(1.0)], [Rate(2.0)], [OtherRate(1.0)], [Rate(1.0), Rate(1.0)]]
     assert len({of_callbacks(callbacks) for callbacks in every}) == len(every)
+
+
+def test_a_component_has_a_version_of_its_own() -> None:
+    """What one attack computes otherwise than before leaves the runs of all others as they are."""
+    alie, foe = (identify(compose_plain([f"attack={name}"])) for name in ("alie", "foe"))
+    assert alie.code == f"numerics {NUMERICS}, alie {ALIE.numerics}"
+    assert foe.code == f"numerics {NUMERICS}"
