@@ -7,6 +7,7 @@ import types
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, Union
 
 from lit_byz.errors import BadRequest
@@ -85,6 +86,7 @@ def dataclass_fields(section: type) -> list[Field]:
     return found
 
 
+@lru_cache(maxsize=1024)
 def constructor_fields(component: type) -> tuple[list[Field], bool]:
     """The named arguments of a class's constructor, and whether it takes any others (``**``)."""
     try:

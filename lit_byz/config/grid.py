@@ -7,7 +7,8 @@ A grid is written as the section ``grid`` of an experiment file::
       when: [{if: {clip: static}, axes: {clip.C: [0.5, 5]}}]      # axes of some points only
       zip: [{workers.honest: [10, 30], workers.f: [1, 3]}]        # axes that move together
       exclude: [{clip: none, attack: sf}]
-      also: [{workers.f: 0, attack: none, rule: average}]         # single points beside the product
+      also: [{workers.f: 0, attack: none, rule: average}]         # points beside the product; a
+                                                                  # list makes several of one entry
 
 or on the command line (see ``grid_source``). Where a group is an axis, an argument goes to those
 of its options that have it: ``clip=[none,static] clip.C=[1,2]`` makes three cells. A cell is
@@ -24,8 +25,9 @@ from typing import Any
 from omegaconf import DictConfig
 
 from lit_byz.config.components import GROUPS, option_fields
-from lit_byz.config.compose import Plain, as_config, compose_plain
+from lit_byz.config.compose import Plain, as_config
 from lit_byz.config.identity import Identity, identify
+from lit_byz.config.seeded import Seeded
 from lit_byz.errors import BadRequest
 from lit_byz.registry import nearest
 
@@ -122,7 +124,7 @@ class Grid:
         ]
         zipped = [_zipped(group) for group in self.zip]
         if self.also and not (self.axes or zipped):
-            yield from self.also  # nothing but single points
+            yield from self._beside()  # nothing but single points
             return
         for parts in itertools.product(*plain, *zipped):
             point = {key: value for part in parts for key, value in part.items()}
@@ -130,7 +132,14 @@ class Grid:
                 full = _in_order({**point, **more})
                 if not any(self.matches(full, rule) for rule in self.exclude):
                     yield full
-        yield from self.also
+        yield from self._beside()
+
+    def _beside(self) -> Iterator[Values]:
+        """The points of ``also``."""
+        for entry in self.also:
+            axes = [value if isinstance(value, list) else [value] for value in entry.values()]
+            for values in itertools.product(*axes):
+                yield dict(zip(entry, values, strict=True))
 
     def _is_argument(self, key: str) -> bool:
         """Whether a key is an argument of a group that has several options here."""
@@ -185,9 +194,10 @@ def points(grid: Grid) -> list[Point]:
         raise BadRequest(f"the grid has more than {MOST_POINTS:,} points; take some axes out")
     _refuse_lost_arguments(grid, used)
     found: dict[str, Point] = {}
+    composed = Seeded()
     for values in used:
         try:
-            plain = compose_plain(beneath=grid.settings(values))
+            plain = composed.plain(values, lambda: grid.settings(values))
         except BadRequest as error:
             where = pairs(values)
             raise BadRequest(f"grid point {where}: {error}" if where else str(error)) from error

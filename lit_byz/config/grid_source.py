@@ -1,6 +1,7 @@
 """Reading a grid: the experiment's file, changed by what stands on the command line.
 
-``attack=[sf,foe] seed=[1,2]`` makes axes, a single value removes one. Without ``experiment=`` or
+``attack=[sf,foe] seed=[1,2]`` makes axes, a single value removes one; ``scale=smoke`` makes any
+grid small. Without ``experiment=`` or
 ``config=`` the grid begins from the defaults, as ``train.py`` does: a sweep trains what is typed.
 """
 
@@ -16,10 +17,13 @@ from lit_byz.config.components import GROUPS, option_fields
 from lit_byz.config.compose import FILES
 from lit_byz.config.fields import is_sequence
 from lit_byz.config.grid import Grid, Values, layered, pairs
+from lit_byz.config.scale import scaled
 from lit_byz.config.schema import NOT_IDENTITY
 from lit_byz.errors import BadRequest
 from lit_byz.registry import nearest
 
+# The section of an experiment's file that says what the paper has of it; reports read it.
+PAPER = "paper"
 PARTS = ("axes", "when", "zip", "exclude", "also")
 # Keys of the fixed part whose values are lists themselves: an axis over one is a list of lists.
 LIST_KEYS = frozenset({"train.lr_milestones", "train.lr_values", "trainer.callbacks"})
@@ -32,28 +36,31 @@ def read_grid(settings: Sequence[str], bare: str, usual: Mapping[str, Any] | Non
     of a study's own axes, taken where neither a file nor the command line speaks of their keys.
     """
     asked = sources.parse(settings, GROUPS)
+    scale = asked.content.pop("scale", "full")
     named = {key: asked.content.pop(key) for key in FILES if key in asked.content}
     for key, value in named.items():
         if not isinstance(value, str):
             raise BadRequest(f"{key} = {value!r}: must be text")
     if "config" in named:
         found = sources.load(Path(named["config"]))
-    elif "experiment" in named or not settings:
+    elif "experiment" in named or not asked.content:
         found = sources.experiment(named.get("experiment", bare))
     else:
         found = sources.Settings("", {})
     content = copy.deepcopy(found.content)
+    content.pop(PAPER, None)
     grid = _parse(content.pop("grid", {}), found.prefix)
     grid.base = content
     _check_conditions(grid)
     # Its own options first: which keys are arguments of a group with several depends on them.
     for key, value in sorted(_flat(asked.content), key=lambda pair: pair[0] not in GROUPS):
         _override(grid, key, value)
-    if not named and settings:
+    if not named and asked.content:
         for key, value in (usual or {}).items():
             if key not in grid.keys and _nested(grid.base, key) is None:
                 grid.axes[key] = list(value)
     _spread_arguments(grid)
+    grid = scaled(grid, scale)
     _drop_idle_conditions(grid)
     for key in grid.keys:
         if key in NOT_IDENTITY or key.partition(".")[0] in NOT_IDENTITY:
@@ -144,6 +151,9 @@ def _override(grid: Grid, key: str, value: Any) -> None:
     for group in grid.zip:
         if key in group:
             raise BadRequest(f"{key}: that axis is zipped with others in this grid; edit its file")
+    for entry in grid.also:
+        if isinstance(entry.get(key), list):
+            entry[key] = value
     for condition in grid.when:
         condition["axes"].pop(key, None)  # the command line wins
     grid.when = [condition for condition in grid.when if condition["axes"]]

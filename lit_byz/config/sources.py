@@ -4,7 +4,7 @@ import copy
 import os
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ class Settings(NamedTuple):
         return f"{self.source}: " if self.source else ""
 
 
+@cache
 def config_dir() -> Path:
     """The config files that come with the package: a checkout's own, or a wheel's copy."""
     package = Path(__file__).parents[1]
@@ -42,9 +43,15 @@ def config_dirs() -> list[Path]:
     Those of ``LIT_BYZ_CONFIGS`` (separated as in ``PATH``), ``configs`` in the working directory,
     and those that come with the package.
     """
-    named = [Path(part) for part in os.environ.get("LIT_BYZ_CONFIGS", "").split(os.pathsep) if part]
-    folders = [*named, Path("configs"), config_dir()]
-    return list(dict.fromkeys(folder.resolve() for folder in folders if folder.is_dir()))
+    named = tuple(os.environ.get("LIT_BYZ_CONFIGS", "").split(os.pathsep))
+    return [folder for folder in _resolved(str(Path.cwd()), named) if folder.is_dir()]
+
+
+@lru_cache(maxsize=16)
+def _resolved(here: str, named: tuple[str, ...]) -> list[Path]:
+    """The folders that may be there, each once; grids ask for them thousands of times."""
+    folders = [*(Path(part) for part in named if part), Path(here, "configs"), config_dir()]
+    return list(dict.fromkeys(folder.resolve() for folder in folders))
 
 
 def find(group: str, name: str) -> Path | None:
@@ -60,8 +67,9 @@ def files(group: str) -> dict[str, Path]:
     """All files of a group by option name."""
     found: dict[str, Path] = {}
     for folder in config_dirs():
-        for path in sorted((folder / group).glob("*.yaml")):
-            found.setdefault(path.stem, path)
+        for path in sorted((folder / group).glob("**/*.yaml")):
+            name = path.relative_to(folder / group).with_suffix("").as_posix()
+            found.setdefault(name, path)
     return found
 
 

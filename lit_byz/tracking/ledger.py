@@ -169,13 +169,19 @@ class Ledger:
         cells = [(r, record) for r in children if (record := read_cell(r.data.tags)) is not None]
         cells.sort(key=lambda pair: pair[1].facts.get("place", 0))
         wanted = {planned.identity for _, record in cells for planned in record.runs}
-        runs = self._runs(str(run.info.experiment_id), wanted)
-        known = {identity: outcome_of(identity, found) for identity, found in runs.items()}
-        outcomes = {identity: outcome for identity, outcome in known.items() if outcome is not None}
-        by_id = {str(r.info.run_id): r.data.metrics for found in runs.values() for r in found}
-        metrics = {i: by_id[str(o.run_id)] for i, o in outcomes.items()}
+        outcomes, metrics = self.known(wanted, str(run.info.experiment_id))
         made = [CellResult(r, outcomes, str(child.info.run_id), metrics) for child, r in cells]
         return StudyResult(study, made, run_id)
+
+    def known(
+        self, wanted: set[str], experiment_id: str | None = None
+    ) -> tuple[dict[str, Outcome], dict[str, Mapping[str, float]]]:
+        """How runs ended, and the last value of each of their metrics, by identity."""
+        runs = self._runs(experiment_id or self.experiment_id, wanted)
+        found = {identity: outcome_of(identity, attempts) for identity, attempts in runs.items()}
+        outcomes = {identity: outcome for identity, outcome in found.items() if outcome is not None}
+        by_id = {str(r.info.run_id): r.data.metrics for attempts in runs.values() for r in attempts}
+        return outcomes, {i: by_id[str(o.run_id)] for i, o in outcomes.items()}
 
     def _runs(self, experiment_id: str, wanted: set[str]) -> "dict[str, list[Run]]":
         """All attempts at some runs, by identity."""

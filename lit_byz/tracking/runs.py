@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from lit_byz._machine import machine
 from lit_byz.config.compose import to_plain
 from lit_byz.config.identity import Identity, environment
 from lit_byz.errors import BadRequest
@@ -27,6 +28,7 @@ from lit_byz.tracking.store import (
     FOLDER,
     IDENTITY,
     KIND,
+    MACHINE,
     PARENT,
     SETTINGS,
     Store,
@@ -231,6 +233,7 @@ def _create(store: Store, experiment: str, attempt: Attempt) -> str:
         "mlflow.source.name": Path(sys.argv[0]).name,
         "mlflow.source.type": "LOCAL",
         "lit_byz.versions": json.dumps({name: _version(name) for name in PACKAGES}),
+        MACHINE: machine(),
     }
     commit = git_commit()
     if commit is not None:

@@ -30,6 +30,7 @@ SETTINGS = "lit_byz.settings"
 CODE = "lit_byz.code"
 ENVIRONMENT = "lit_byz.environment"
 KIND = "lit_byz.kind"
+MACHINE = "lit_byz.machine"
 PARENT = "mlflow.parentRunId"
 # Where databases listen unless an address says otherwise.
 PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}

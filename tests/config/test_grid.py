@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lit_byz.config.compose import compose_plain
 from lit_byz.config.grid import Grid, points
 from lit_byz.config.grid_source import read_grid
+from lit_byz.config.identity import identify
 from lit_byz.errors import BadRequest
 
 BASE = {"dataset": "digits", "model": "logreg", "train": {"steps": 5}}
@@ -186,3 +188,19 @@ def test_unknown_experiment() -> None:
 def test_single_points_alone(tmp_path: Path) -> None:
     grid = {"also": [{"clip": "arc", "attack": "sf"}, {"clip": "none", "attack": "sf"}]}
     assert labels(tmp_path, grid) == ["clip=arc | sf | seed 1", "clip=none | sf | seed 1"]
+
+
+def test_seeds_beyond_the_second_are_composed_like_the_first() -> None:
+    """Followed seeds move with the run's own; one that is set stays."""
+    axes = {"attack": ["mimic", {"name": "mimic", "seed": 2}], "seed": [1, 2, 3, 7]}
+    for point in points(Grid({"workers": {"f": 2}}, axes)):
+        expected = compose_plain(beneath=Grid({"workers": {"f": 2}}).settings(point.values))
+        assert point.plain == expected
+        assert point.code == identify(expected)
+
+
+def test_also_makes_products_of_lists() -> None:
+    also = [{"workers.f": 0, "rule": "average", "seed": [1, 2]}, {"workers.f": 0, "rule": "gm"}]
+    found = points(Grid({}, {"rule": ["cwtm"], "seed": [1]}, also=also))
+    named = [(p.plain["rule"]["name"], p.seed) for p in found]
+    assert named == [("cwtm", 1), ("average", 1), ("average", 2), ("gm", 1)]

@@ -1,0 +1,155 @@
+"""``report.py list`` and ``report.py paper/…``: the paper's figures, tables and claims."""
+
+import argparse
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from lit_byz.cli.plan import write_json
+from lit_byz.errors import BadRequest
+from lit_byz.registry import nearest
+from lit_byz.report.paper import listing, scorecard
+from lit_byz.report.paper.claims import Claim, load_claims
+from lit_byz.report.paper.experiment import Experiment, catalogue, find
+from lit_byz.report.paper.page import Page
+from lit_byz.report.paper.render import Part, render, render_labels
+from lit_byz.report.paper.style import FORMATS
+from lit_byz.report.paper.survey import Survey, survey
+from lit_byz.tracking.ledger import Ledger
+from lit_byz.tracking.store import MACHINE
+
+WIDTH = 170
+
+
+def show_list(
+    ledger: Ledger, words: Sequence[str], settings: Sequence[str], options: argparse.Namespace
+) -> int:
+    """Print the catalogue: what is done, what is left, and how long that takes."""
+    chosen = [find(word, settings) for word in words] or catalogue(settings)
+    wanted = {point.identity for experiment in chosen for point in experiment.points}
+    outcomes, metrics = ledger.known(wanted)
+    made = listing.entries(chosen, outcomes, metrics)
+    done = sum(outcome.complete for outcome in outcomes.values())
+    if options.json:
+        rows = [
+            {
+                **{"experiment": e.experiment.name, "paper": e.experiment.place, "runs": e.runs},
+                **{"done": e.done, "failed": e.failed, "core_hours_left": e.seconds / 3600},
+            }
+            for e in made
+        ]
+        write_json({"experiments": rows, "runs": len(wanted), "done": done})
+        return 0
+    console = _console()
+    console.print(listing.table(made, len(wanted), done).for_terminal())
+    console.print("compute one:  python pipelines/sweep.py experiment=paper/fig1a", highlight=False)
+    console.print("draw one:     python pipelines/report.py paper/fig1a", highlight=False)
+    return 0
+
+
+def show(
+    ledger: Ledger, words: Sequence[str], settings: Sequence[str], options: argparse.Namespace
+) -> int:
+    """Draw experiments and hold them against the paper's claims; several make one page."""
+    formats = _formats(options.formats)
+    everything = "paper" in words
+    chosen = catalogue(settings) if everything else [find(word, settings) for word in words]
+    surveys = _surveys(ledger, chosen)
+    folder = Path(options.out) / "paper"
+    judged = scorecard.judge(_claims(settings), surveys)
+    parts: list[Part] = []
+    for experiment in chosen:
+        if experiment.kind == "labels" and not everything:
+            parts.append(render_labels(experiment, folder / experiment.short, formats))
+        elif experiment.name in surveys and (surveys[experiment.name].done or not everything):
+            found = surveys[experiment.name]
+            parts.append(render(found, folder / experiment.short, formats))
+    files = [path for part in parts for path in part.files]
+    if everything or len(chosen) > 1:
+        drawn = {part.experiment.name for part in parts}
+        without = [experiment for experiment in chosen if experiment.name not in drawn]
+        page = Page(_origin(ledger, surveys), judged, parts, without)
+        folder.mkdir(parents=True, exist_ok=True)
+        page.write_html(folder / "index.html")
+        page.write_markdown(folder / "README.md")
+        files += [folder / "index.html", folder / "README.md"]
+    if options.json:
+        content = [judgement.plain for judgement in judged]
+        write_json({"claims": content, "files": [str(path) for path in files]})
+        return 0
+    _print(chosen, parts, judged, files)
+    return 0
+
+
+def _formats(text: str) -> list[str]:
+    chosen = [word for word in text.split(",") if word]
+    for word in chosen:
+        if word not in FORMATS:
+            raise BadRequest(f"--formats {text}: unknown format '{word}': {nearest(word, FORMATS)}")
+    return ["png", *(word for word in chosen if word != "png")]
+
+
+def _claims(settings: Sequence[str]) -> list[Claim]:
+    """None where the experiments are changed to something that the paper does not speak of."""
+    return [] if "scale=smoke" in settings else load_claims()
+
+
+def _surveys(ledger: Ledger, chosen: Sequence[Experiment]) -> dict[str, Survey]:
+    trained = [experiment for experiment in chosen if experiment.points]
+    wanted = {point.identity for experiment in trained for point in experiment.points}
+    outcomes, metrics = ledger.known(wanted)
+    return {e.name: survey(e, outcomes, metrics, ledger.store.history) for e in trained}
+
+
+def _origin(ledger: Ledger, surveys: Mapping[str, Survey]) -> list[str]:
+    """Where the numbers come from: runs, hours, code, machines."""
+    ids = {
+        str(outcome.run_id): run.steps
+        for found in surveys.values()
+        for cell in found.cells
+        for run in cell.result.record.runs
+        if (outcome := cell.result.outcome(run)) is not None and outcome.complete
+    }
+    runs = [r for r in ledger.store.search(ledger.experiment_id, "") if r.info.run_id in ids]
+    speeds = {r.info.run_id: r.data.metrics.get(listing.SPEED) for r in runs}
+    hours = sum(ids[i] / speed for i, speed in speeds.items() if speed) / 3600
+    machines = Counter(r.data.tags.get(MACHINE, "unknown machine") for r in runs)
+    codes = Counter(r.data.tags.get("mlflow.source.git.commit", "?")[:12] for r in runs)
+    steps = statistics.median(ids.values()) if ids else 0
+    return [
+        f"{len(ids)} finished runs, mostly of {steps:g} steps, {hours:.1f} hours of one core.",
+        "Commits: " + ", ".join(f"{code} ({n})" for code, n in codes.most_common()) + ".",
+        "Machines: " + "; ".join(f"{name} ({n} runs)" for name, n in machines.most_common()) + ".",
+    ]
+
+
+def _console() -> Console:
+    """Wide enough for a table where nobody's window says how wide it is."""
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH)
+
+
+def _print(
+    chosen: Sequence[Experiment],
+    parts: Sequence[Part],
+    judged: Sequence[scorecard.Judged],
+    files: Sequence[Path],
+) -> None:
+    console = _console()
+    for part in parts if len(chosen) == 1 else ():
+        for table in part.tables:
+            console.print(table.for_terminal())
+    for experiment in chosen:
+        if experiment.kind == "runtime":
+            line = f"{experiment.place}: timed, not trained: {experiment.command}"
+            console.print(line, highlight=False, soft_wrap=True)
+    if judged:
+        console.print(scorecard.table(judged, undecided=len(chosen) == 1).for_terminal())
+        console.print(scorecard.summary(judged), highlight=False)
+    for path in files:
+        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+    if not parts:
+        console.print("no runs yet; python pipelines/report.py list says how to compute them")

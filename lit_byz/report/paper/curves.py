@@ -1,0 +1,115 @@
+"""Accuracy over the steps of training, and the adaptive threshold beside the honest mean."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lit_byz.report.paper.style import canvas, finish, line_of, panel_title
+from lit_byz.report.paper.survey import Cell, Survey, attack_panels, mean_and_std
+from lit_byz.tracking.records import PlannedRun
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Curve = dict[int, list[float]]
+
+
+def draw_accuracy(found: Survey) -> "Figure":
+    """A panel for each setting and attack, a line for each method: mean and one deviation."""
+    panels = [
+        (_title(title, word, found), cells, label, strength)
+        for title, cells in found.panels().items()
+        for word, label, strength in attack_panels(found)
+    ]
+    figure, axes = canvas(len(panels), 2 if len(found.strengths) > 1 else 3)
+    for place, (title, cells, label, strength) in zip(axes, panels, strict=True):
+        drawn: list[Cell] = []
+        for cell in cells:
+            _curve(place, found, cell, label, found.method(cell))
+            baseline = found.baseline_of(cell)
+            if baseline is not None and baseline not in drawn:
+                drawn.append(baseline)
+                _curve(place, found, baseline, baseline.result.attacks[0], "DSGD, f = 0")
+        place.set_title(panel_title(title, strength), fontsize=8)
+        place.set(ylim=(0, 1.02))
+        place.set_xlabel("step", fontsize=8)
+        place.set_ylabel("test accuracy", fontsize=8)
+        place.tick_params(labelsize=8)
+        place.grid(alpha=0.3)
+    finish(figure, found, axes)
+    return figure
+
+
+def _title(title: str, attack: str, found: Survey) -> str:
+    several = "attack" in found.experiment.panels
+    return ", ".join(part for part in (title, attack if several else "") if part)
+
+
+def curve_of(found: Survey, runs: Sequence[PlannedRun], cell: Cell, key: str) -> Curve:
+    """Step, counted from 1, to the values that the seeds have there.
+
+    A run that ended early, as it diverged, keeps its last value: a mean over those that went on
+    would flatter.
+    """
+    each: list[dict[int, float]] = []
+    for run in runs:
+        outcome = cell.result.outcome(run)
+        if outcome is not None and outcome.complete and outcome.run_id is not None:
+            known = {step + 1: value for step, value in found.history(outcome.run_id, key)}
+            if known:
+                each.append(known)
+    values: Curve = {}
+    for step in sorted({step for known in each for step in known}):
+        here = [
+            known[step if step in known else max(known)] for known in each if step >= min(known)
+        ]
+        values[step] = here
+    return values
+
+
+def _curve(axes: "Axes", found: Survey, cell: Cell, attack: str, name: str) -> None:
+    curve = curve_of(found, cell.runs(attack), cell, "test/accuracy")
+    if not curve:
+        return
+    style = line_of(cell, found)
+    steps = list(curve)
+    middles, spreads = zip(*(mean_and_std(curve[step]) for step in steps), strict=True)
+    axes.plot(steps, middles, label=name, markersize=3, **style)
+    if max(len(values) for values in curve.values()) > 1:
+        low = [middle - spread for middle, spread in zip(middles, spreads, strict=True)]
+        high = [middle + spread for middle, spread in zip(middles, spreads, strict=True)]
+        axes.fill_between(steps, low, high, color=style["color"], alpha=0.15, linewidth=0)
+    if any(_diverged(cell, run) for run in cell.runs(attack)):
+        axes.plot(steps[-1], middles[-1], marker="x", color=style["color"], markersize=8)
+        axes.annotate("diverged", (steps[-1], middles[-1]), fontsize=6, va="bottom")
+
+
+def _diverged(cell: Cell, run: PlannedRun) -> bool:
+    outcome = cell.result.outcome(run)
+    return outcome is not None and outcome.status == "diverged"
+
+
+def draw_thresholds(found: Survey) -> "Figure":
+    """C_t and ‖m̄‖ over the steps, a panel for each attack; the first seed that there is."""
+    panels = [(cell, *rest) for cell in found.methods for rest in attack_panels(found)]
+    figure, axes = canvas(len(panels), 3)
+    for place, (cell, word, label, strength) in zip(axes, panels, strict=True):
+        title = word
+        for run in cell.runs(label):
+            threshold = curve_of(found, [run], cell, "arc/threshold")
+            if not threshold:
+                continue
+            norm = curve_of(found, [run], cell, "honest/mean_norm")
+            place.plot(list(threshold), [v[0] for v in threshold.values()], label="$C_t$")
+            mean = r"$\|\bar m_t\|$, norm of the honest mean"
+            place.plot(list(norm), [v[0] for v in norm.values()], label=mean, alpha=0.8)
+            title = f"{word}, seed {run.seed}"
+            break
+        place.set_title(panel_title(title, strength), fontsize=8)
+        place.set_yscale("log")
+        place.set_xlabel("step", fontsize=8)
+        place.set_ylabel("Euclidean norm", fontsize=8)
+        place.tick_params(labelsize=8)
+        place.grid(alpha=0.3)
+    finish(figure, found, axes)
+    return figure
