@@ -197,7 +197,7 @@ def points(grid: Grid) -> list[Point]:
     composed = Seeded()
     for values in used:
         try:
-            plain = composed.plain(values, lambda: grid.settings(values))
+            plain = composed.plain(values, grid.settings)
         except BadRequest as error:
             where = pairs(values)
             raise BadRequest(f"grid point {where}: {error}" if where else str(error)) from error

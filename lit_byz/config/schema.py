@@ -80,7 +80,7 @@ class Data:
     root: str | None = _setting(
         None, "folder of the data sets; null: LIT_BYZ_DATA or a user cache folder"
     )
-    test_batch_size: int = _setting(1000, "test images evaluated at once", at_least=1)
+    test_batch_size: int = _setting(250, "test images evaluated at once", at_least=1)
 
 
 @dataclass

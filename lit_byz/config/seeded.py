@@ -13,11 +13,13 @@ class Seeded:
     def __init__(self) -> None:
         self._known: dict[str, list[Plain]] = {}
 
-    def plain(self, values: Mapping[str, Any], settings: Callable[[], Mapping[str, Any]]) -> Plain:
-        """The config of the point with these values; ``settings`` are what it is composed of."""
+    def plain(
+        self, values: dict[str, Any], settings: Callable[[dict[str, Any]], Mapping[str, Any]]
+    ) -> Plain:
+        """The config of the point with these values; ``settings`` says what it is composed of."""
         seed = values.get("seed")
         if type(seed) is not int:
-            return compose_plain(beneath=settings())
+            return compose_plain(beneath=settings(values))
         rest = repr({key: value for key, value in values.items() if key != "seed"})
         known = self._known.setdefault(rest, [])
         if len(known) == 2 and seed >= 0:
@@ -25,7 +27,7 @@ class Seeded:
                 return _reseeded(known[0], known[1], [*(k["seed"] for k in known), seed])
             except LookupError:
                 pass  # something is made of the seed, and not the seed itself
-        plain = compose_plain(beneath=settings())
+        plain = compose_plain(beneath=settings(values))
         if len(known) < 2:
             known.append(plain)
         return plain

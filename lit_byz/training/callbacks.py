@@ -126,7 +126,7 @@ class AccuracyTracker(Callback):
     A step's accuracy is that of the parameters after it; steps are counted from 0 everywhere.
     """
 
-    def __init__(self, every: int, test_batch_size: int = 1000) -> None:
+    def __init__(self, every: int, test_batch_size: int = 250) -> None:
         self.every = every
         self.test_batch_size = test_batch_size
         self.accuracy = self.max_accuracy = 0.0
