@@ -75,7 +75,8 @@ def show(
         folder.mkdir(parents=True, exist_ok=True)
         page.write_html(folder / "index.html")
         page.write_markdown(folder / "README.md")
-        files += [folder / "index.html", folder / "README.md"]
+        (folder / "scorecard.tex").write_text(scorecard.table(judged).latex(), encoding="utf-8")
+        files += [folder / name for name in ("index.html", "README.md", "scorecard.tex")]
     if options.json:
         content = [judgement.plain for judgement in judged]
         write_json({"claims": content, "files": [str(path) for path in files]})

@@ -27,7 +27,7 @@ LATEX = {
         "∘": r"$\circ$",
         "≠": r"$\neq$",
     },
-    **{"<": r"$<$", ">": r"$>$", "~": r"\textasciitilde ", "^": r"\textasciicircum ", "‖": r"\|"},
+    **{"<": r"$<$", ">": r"$>$", "~": r"\textasciitilde ", "^": r"\textasciicircum "},
     "\\": r"\textbackslash ",
 }
 
@@ -206,5 +206,5 @@ def _thresholds(found: Survey) -> Table:
                 falls += [value for value in [trend(threshold)] if value is not None]
                 moves += [value for value in [follows(threshold, norm)] if value is not None]
             rows.append([name, of_seeds(falls, 1, 2), of_seeds(moves, 1, 2)])
-    header = ["attack", "C_t at the end / at the start", "correlation of log C_t with log ‖m̄‖"]
+    header = ["attack", "C_t, last tenth / first", "correlation with the honest mean's norm"]
     return Table(_title(found, "the threshold", None), header, rows)
