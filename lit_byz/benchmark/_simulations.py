@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from lit_byz._streams import Stream, numpy_generator
-from lit_byz.attacks import ATTACKS
+from lit_byz.attacks import ATTACKS, Attack
 from lit_byz.data import ImageData, RawImages, WorkerBatches
 from lit_byz.models import MODELS, initialise
-from lit_byz.robust import ARC, CWTM, NNM, RobustAggregator
+from lit_byz.robust import ARC, CWTM, NNM, RobustAggregator, Rule
 from lit_byz.training import RobustDSGD, TrainSettings
 
 MODEL = "cnn_mnist"  # of the same name and shape in both libraries
@@ -72,13 +72,15 @@ def _passes(model: nn.Module, images: list[Tensor], labels: list[Tensor]) -> Ste
     return step
 
 
-def our_module(batches: WorkerBatches, attack: str, f: int, steps: int) -> RobustDSGD:
-    """A module that trains on these batches under this attack."""
+def our_module(
+    batches: WorkerBatches, attack: str | Attack, f: int, steps: int, rule: Rule | None = None
+) -> RobustDSGD:
+    """A module that trains on these batches under this attack; the rule is CWTM unless given."""
     return RobustDSGD(
         initialise(MODELS[MODEL], seed=0),
         batches,
-        RobustAggregator(CWTM(f), clip=ARC(f), mix=NNM(f)),
-        ATTACKS[attack](),
+        RobustAggregator(rule or CWTM(f), clip=ARC(f), mix=NNM(f)),
+        ATTACKS[attack]() if isinstance(attack, str) else attack,
         f=f,
         settings=TrainSettings(
             steps=steps, lr=LEARNING_RATE, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY

@@ -3,6 +3,7 @@
 python pipelines/benchmark.py robust [--quick] [--out DIR] [--only cwtm gm figure]
 python pipelines/benchmark.py attacks [--quick] [--out DIR] [--only cwtm gm]
 python pipelines/benchmark.py step [--quick] [--out DIR] [--only sf foe tracking]
+python pipelines/benchmark.py strength [--quick] [--out DIR] [--only cwtm gm]
 python pipelines/benchmark.py gradients [--quick] [--out DIR] [--only mlp] [--write]
 """
 
@@ -19,6 +20,7 @@ BENCHMARKS = {
     "gradients": "lit_byz.benchmark.gradients",
     "robust": "lit_byz.benchmark.robust",
     "step": "lit_byz.benchmark.step",
+    "strength": "lit_byz.benchmark.strength",
 }
 
 

@@ -16,7 +16,7 @@ from lit_byz.cli.command import Parser, guarded, settings_help
 from lit_byz.cli.options import add_options, make_executor
 
 FIGURE_1 = (
-    "the paper's Figure 1a:  python pipelines/sweep.py experiment=figure_1a  "
+    "the paper's Figure 1a:  python pipelines/sweep.py experiment=paper/fig1a  "
     "(500 runs; --dry-run says how long)"
 )
 

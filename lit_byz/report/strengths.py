@@ -5,6 +5,7 @@ A strength is how hard the attackers search: ``foe@published``, ``foe@coarse``, 
 weaker one does.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,35 @@ def table(cells: Sequence[CellResult]) -> "Table":
     for cell in cells:
         found = [at_strength(cell, strength) for strength in strengths]
         made.add_row(cell.name or "one cell", *(_shown(worst) for worst in found))
+    for name, members in static_groups(cells).items():
+        best = [best_static(members, strength) for strength in strengths]
+        texts = ["" if b is None else f"{_shown(b[1])} at {_threshold(b[0])}" for b in best]
+        made.add_row(", ".join([*([name] if name else []), "best static"]), *texts)
     return made
+
+
+def static_groups(cells: Sequence[CellResult]) -> dict[str, list[CellResult]]:
+    """Cells that differ in their static threshold alone, by what else their names say."""
+    found: dict[str, list[CellResult]] = {}
+    for cell in cells:
+        if "clip=static" in cell.name:
+            rest = [part for part in cell.name.split(", ") if not part.startswith("clip")]
+            found.setdefault(", ".join(rest), []).append(cell)
+    return {name: members for name, members in found.items() if len(members) > 1}
+
+
+def best_static(
+    members: Sequence[CellResult], strength: str
+) -> tuple[CellResult, WorstCase] | None:
+    """The cell with the highest worst case at a strength; each may have its best at another."""
+    known = [(cell, worst) for cell in members if (worst := at_strength(cell, strength))]
+    known = [(cell, worst) for cell, worst in known if worst.known]
+    return max(known, key=lambda pair: pair[1].mean, default=None)
+
+
+def _threshold(cell: CellResult) -> str:
+    found = re.search(r"C=([^,)]+)", cell.name)
+    return f"C = {found[1]}" if found else cell.name
 
 
 def _shown(worst: WorstCase | None) -> str:
@@ -83,6 +112,15 @@ def csv_of(cells: Sequence[CellResult]) -> str:
             if worst is not None and worst.kind != "unknown":
                 row = [cell.name, strength, worst.mean, worst.std, worst.seeds, worst.kind]
                 rows.append(row)
+    for name, members in static_groups(cells).items():
+        for strength in strengths_of(cells):
+            best = best_static(members, strength)
+            if best is not None:
+                label = ", ".join(
+                    [*([name] if name else []), f"best static, {_threshold(best[0])}"]
+                )
+                w = best[1]
+                rows.append([label, strength, w.mean, w.std, w.seeds, w.kind])
     return as_csv(["cell", "strength", "worst_case", "std", "seeds", "kind"], rows)
 
 

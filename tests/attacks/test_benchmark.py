@@ -24,3 +24,17 @@ def test_weaker_searches_are_timed_too(tmp_path: Path, capsys: pytest.CaptureFix
 def test_an_unknown_search(capsys: pytest.CaptureFixture[str]) -> None:
     assert benchmark.main(["attacks", "--search", "publised"]) == 2
     assert "did you mean 'published'?" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_stronger_attackers_ask_more_and_do_more(tmp_path: Path) -> None:
+    arguments = ["strength", "--quick", "--only", "gm", "--threads", "1"]
+    assert benchmark.main([*arguments, "--out", str(tmp_path)]) == 0
+    rows = {
+        row["attack"]: row for row in json.loads((tmp_path / "strength.json").read_text())["rows"]
+    }
+    assert [rows[f"foe@{search}"]["evaluations"] for search in ("published", "coarse")] == [20, 20]
+    assert 20 < rows["foe"]["evaluations"] < rows["span"]["evaluations"] < 10_000
+    assert rows["foe"]["damage"] >= 0.999 * rows["foe@published"]["damage"]
+    assert rows["span"]["damage"] >= max(rows[a]["damage"] for a in ("foe", "alie"))
+    assert all(row["over_floor"] > 0.9 for row in rows.values())

@@ -48,3 +48,19 @@ def test_figure(tmp_path: Path) -> None:
     strengths.figure(CELLS, "digits", tmp_path / "some.png")
     strengths.figure([], "digits", tmp_path / "none.png")
     assert ink(tmp_path / "some.png") > ink(tmp_path / "none.png")
+
+
+def test_the_best_static_threshold_may_be_another_at_every_strength() -> None:
+    static = [
+        make_cell("f=1, clip=static, clip.C=2", {"foe@published": {1: 0.9}, "foe": {1: 0.2}}),
+        make_cell("f=1, clip=static, clip.C=20", {"foe@published": {1: 0.7}, "foe": {1: 0.4}}),
+    ]
+    assert not strengths.static_groups(static[:1])
+    text = io.StringIO()
+    Console(file=text, width=120).print(strengths.table([*CELLS, *static]))
+    (row,) = [line for line in text.getvalue().splitlines() if "best static" in line]
+    assert [part.strip() for part in row.split("│")[1:4]] == [
+        *("f=1, best static", "90.0 at C = 2", "40.0 at C = 20"),
+    ]
+    rows = list(csv.reader(io.StringIO(strengths.csv_of([*CELLS, *static]))))
+    assert ["f=1, best static, C = 20", "grid", "0.4", "0.0", "1", "exact"] in rows
