@@ -94,7 +94,7 @@ def test_random_iterate(batches: WorkerBatches) -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
     settings = TrainSettings(steps=1000)
     server = RobustAggregator(Average())
-    assert RobustDSGD(model, batches, server, settings=settings, seed=SEED).iterate_step == 714
+    assert RobustDSGD(model, server, settings=settings, seed=SEED).iterate_step == 714
 
 
 def test_initial_parameters() -> None:

@@ -16,7 +16,7 @@ from lit_byz.attacks import ATTACKS, Attack
 from lit_byz.data import ImageData, RawImages, WorkerBatches
 from lit_byz.models import MODELS, initialise
 from lit_byz.robust import ARC, CWTM, NNM, RobustAggregator, Rule
-from lit_byz.training import RobustDSGD, TrainSettings
+from lit_byz.training import RobustDSGD, TrainSettings, WorkerData
 
 MODEL = "cnn_mnist"  # of the same name and shape in both libraries
 CLASSES = 10
@@ -78,13 +78,13 @@ def our_module(
     """A module that trains on these batches under this attack; the rule is CWTM unless given."""
     return RobustDSGD(
         initialise(MODELS[MODEL], seed=0),
-        batches,
         RobustAggregator(rule or CWTM(f), clip=ARC(f), mix=NNM(f)),
         ATTACKS[attack]() if isinstance(attack, str) else attack,
         f=f,
         settings=TrainSettings(
             steps=steps, lr=LEARNING_RATE, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY
         ),
+        data=WorkerData.of(batches),
     )
 
 
@@ -129,6 +129,7 @@ def take_turns_training(
             max_steps=module.settings.steps,
             accelerator="cpu",
             logger=False,
+            limit_val_batches=0,
             callbacks=[turns],
             enable_checkpointing=False,
             enable_progress_bar=False,

@@ -7,17 +7,16 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from lightning.pytorch.callbacks import Callback
-
-from lit_byz.training import AccuracyTracker, RoundCheckpoint
+from lit_byz.training import AccuracyTracker, AfterRound, RoundCheckpoint
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class StopOnSignal(Callback):
+class StopOnSignal(AfterRound):
     """Ends a run at the next step's end, with a checkpoint; a second signal ends it at once."""
 
     def __init__(self, checkpoint: RoundCheckpoint) -> None:
+        super().__init__(checkpoint.eval_every)
         self.checkpoint = checkpoint
         self.requested: int | None = None
         self.impatient = False
@@ -61,27 +60,26 @@ class StopOnSignal(Callback):
         # Lightning has put its own handler of SIGTERM in place, which ends a run without a save.
         self._install()
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
-        if self.requested is not None and pl_module.global_step < pl_module.settings.steps:
-            self.checkpoint.save(trainer)
-            trainer.should_stop = True
+    def after_round(self, trainer: Any, module: Any) -> None:
+        if self.requested is not None and module.global_step < trainer.max_steps:
+            self.checkpoint.stop(trainer)
 
 
-class StopAbove(Callback):
+class StopAbove(AfterRound):
     """Ends a run, with a checkpoint, once its maximal accuracy has reached a bound."""
 
     def __init__(
         self, bound: float | None, accuracy: AccuracyTracker, checkpoint: RoundCheckpoint
     ) -> None:
+        super().__init__(checkpoint.eval_every)
         self.bound = bound
         self.accuracy = accuracy
         self.checkpoint = checkpoint
         self.reached = False
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
-        if self.bound is None or pl_module.global_step >= pl_module.settings.steps:
+    def after_round(self, trainer: Any, module: Any) -> None:
+        if self.bound is None or module.global_step >= trainer.max_steps:
             return
         if self.accuracy.max_accuracy >= self.bound:
             self.reached = True
-            self.checkpoint.save(trainer)
-            trainer.should_stop = True
+            self.checkpoint.stop(trainer)

@@ -125,7 +125,7 @@ def make_module(config: DictConfig) -> "RobustDSGD":
     """The LightningModule of a config, with its data; the data set is fetched if need be."""
     from lit_byz.data import WorkerBatches
     from lit_byz.robust import RobustAggregator
-    from lit_byz.training import RobustDSGD, TrainSettings
+    from lit_byz.training import RobustDSGD, TrainSettings, WorkerData
 
     images = build("dataset", config.dataset).load(config.data.root)
     partition = build("partition", config.partition)
@@ -137,14 +137,15 @@ def make_module(config: DictConfig) -> "RobustDSGD":
         bound_output=config.server.bound_output,
     )
     plain = to_plain(config)["train"]
+    batches = WorkerBatches(images, parts, config.workers.batch_size, config.seed)
     return RobustDSGD(
         build_model(config),
-        WorkerBatches(images, parts, config.workers.batch_size, config.seed),
         server,
         build("attack", config.attack),
         f=config.workers.f,
         settings=TrainSettings(**{f.name: plain[f.name] for f in fields(TrainSettings)}),
         seed=config.seed,
+        data=WorkerData.of(batches, config.data.test_batch_size),
     )
 
 
@@ -172,12 +173,12 @@ def _fit(
     begin = time.perf_counter()
     module = make_module(config)
     run.describe(config, module)
-    accuracy = AccuracyTracker(config.train.eval_every, config.data.test_batch_size)
-    checkpoint = RoundCheckpoint(run.checkpoint, config.train.checkpoint_every)
+    accuracy, every = AccuracyTracker(), config.train.eval_every
+    checkpoint = RoundCheckpoint(run.checkpoint, config.train.checkpoint_every, every)
     stop = StopOnSignal(checkpoint)
     enough = StopAbove(stop_above, accuracy, checkpoint)
     own: list[Callback] = [ThresholdLogger(), AttackLogger(), accuracy]
-    own += [Throughput(config.train.eval_every, accuracy), KeepHistory(run.tracker)]
+    own += [Throughput(every, accuracy), KeepHistory(run.tracker)]
     own.append(KeepIdentity(run.code))
     if config.tracking.strongest_every:
         own.append(StrongestDamage(config.tracking.strongest_every))
@@ -192,7 +193,10 @@ def _fit(
             precision=config.trainer.precision,
             logger=run.tracker,
             callbacks=[*own, checkpoint, enough, stop],
-            enable_checkpointing=False,
+            val_check_interval=every,
+            check_val_every_n_epoch=None,
+            num_sanity_val_steps=0,
+            log_every_n_steps=every,
             enable_progress_bar=False,
             enable_model_summary=False,
         )

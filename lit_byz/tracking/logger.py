@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # MLflow takes at most this many metrics in one write.
 METRICS_AT_ONCE = 1000
 MOST_BUFFERED = 20_000
+# Lightning adds it to what is logged; rounds have none that would mean anything.
+EPOCH = "epoch"
 
 
 class History:
@@ -84,17 +86,19 @@ class Tracker(Logger):
     def log_hyperparams(
         self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any
     ) -> None:
+        """Nothing: the run's whole config is written when it is opened."""
+
+    def write_settings(self, plain: Mapping[str, Any]) -> None:
         """Write settings, flat."""
-        if self.store is None or self.run_id is None:
-            return
-        plain = vars(params) if isinstance(params, Namespace) else params
-        self.store.write_params(self.run_id, plain)
+        if self.store is not None and self.run_id is not None:
+            self.store.write_params(self.run_id, plain)
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         begin = time.perf_counter()
         at = step or 0
-        new = {k: float(v) for k, v in metrics.items() if self.history.add(k, at, float(v))}
+        own = {k: float(v) for k, v in metrics.items() if k != EPOCH}
+        new = {k: v for k, v in own.items() if self.history.add(k, at, v)}
         self._wait((key, at, value) for key, value in new.items())
         self.seconds += time.perf_counter() - begin
         if len(self._waiting) >= MOST_BUFFERED:

@@ -65,7 +65,7 @@ class TrackedRun:
         """Record what the run is made of: once, when it is new."""
         if self.store is None or self.run_id is None or self.resuming:
             return
-        self.tracker.log_hyperparams({**to_plain(config), CODE: self.code.code})
+        self.tracker.write_settings({**to_plain(config), CODE: self.code.code})
         with TemporaryDirectory() as folder:
             settings = Path(folder) / "config.yaml"
             settings.write_text(without_password(OmegaConf.to_yaml(config)))

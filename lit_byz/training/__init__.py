@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lit_byz.training.callbacks import (
         AccuracyTracker,
+        AfterRound,
         AttackLogger,
         DissimilarityLogger,
         RoundCheckpoint,
@@ -13,26 +14,37 @@ if TYPE_CHECKING:
         ThresholdLogger,
         Throughput,
     )
-    from lit_byz.training.module import Observation, RobustDSGD, TrainSettings
+    from lit_byz.training.data import Round, WorkerData
+    from lit_byz.training.module import RobustDSGD
+    from lit_byz.training.settings import Observation, TrainSettings
 
 __all__ = [
     "AccuracyTracker",
+    "AfterRound",
     "AttackLogger",
     "DissimilarityLogger",
     "Observation",
     "RobustDSGD",
+    "Round",
     "RoundCheckpoint",
     "StrongestDamage",
     "ThresholdLogger",
     "Throughput",
     "TrainSettings",
+    "WorkerData",
 ]
-_OF_THE_MODULE = ("Observation", "RobustDSGD", "TrainSettings")
+_HOMES = {
+    "RobustDSGD": "module",
+    "Round": "data",
+    "WorkerData": "data",
+    "Observation": "settings",
+    "TrainSettings": "settings",
+}
 
 
 def __getattr__(name: str) -> Any:
     # All of these import Lightning, which takes seconds; the choice of a gradient method does not.
     if name in __all__:
-        home = "module" if name in _OF_THE_MODULE else "callbacks"
+        home = _HOMES.get(name, "callbacks")
         return getattr(importlib.import_module(f"lit_byz.training.{home}"), name)
     raise AttributeError(f"module 'lit_byz.training' has no attribute '{name}'")

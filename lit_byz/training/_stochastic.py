@@ -5,11 +5,15 @@ so that every method of computing them gives the same. Batch norm: each worker n
 statistics of its own batch; the server's running statistics follow the mean of the honest workers'.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
 from lit_byz._streams import Stream, torch_generator
 
+Undo = Callable[[], None]
 BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d
 
 
@@ -34,12 +38,15 @@ class MaskedDropout(nn.Module):
         return f"p={self.p}"
 
 
-def replace_dropout(model: nn.Module) -> None:
-    """Put a :class:`MaskedDropout` in the place of every ``nn.Dropout`` of a model."""
-    for module in model.modules():
-        for name, child in module.named_children():
+def replace_dropout(model: nn.Module) -> list[Undo]:
+    """Put a :class:`MaskedDropout` in the place of every ``nn.Dropout``; returns how to undo it."""
+    undo: list[Undo] = []
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
             if type(child) is nn.Dropout:
-                setattr(module, name, MaskedDropout(child.p))
+                setattr(module, name, MaskedDropout(child.p).train(child.training))
+                undo.append(partial(setattr, module, name, child))
+    return undo
 
 
 class WorkerLayers:

@@ -54,12 +54,17 @@ class HonestWorkers:
         return wanted
 
     def update(
-        self, rows: Tensor, step: int, method: str, flip: int | None = None
+        self,
+        rows: Tensor,
+        step: int,
+        method: str,
+        flip: int | None = None,
+        drawn: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """m_i ← β m_i + (1 − β) g_i in the rows (h, d); returns the losses (h,).
 
         With ``flip``, the number of classes, also the workers' mean gradient (d,) on the labels
-        l' = (classes − 1) − l.
+        l' = (classes − 1) − l. ``drawn`` are the round's images and labels, if they are there.
         """
         rows.mul_(self.momentum)
         if step % FADING == 0:
@@ -69,7 +74,7 @@ class HonestWorkers:
         if flip is not None:
             vector = self.task.flat.parameters[0].new_zeros(self.task.flat.size)
         if self.simple:
-            x, y = self._round(step)
+            x, y = self._round(step) if drawn is None else (self._cast(drawn[0]), drawn[1])
             buffers = self._buffers(step, *y.shape)
             flipped = None
             if flip is not None and vector is not None:

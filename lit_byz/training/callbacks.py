@@ -7,11 +7,12 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.callbacks import Callback, Checkpoint
 
 from lit_byz.attacks import Scene, Span, State
 from lit_byz.robust import Basis, theory
-from lit_byz.training.module import Observation, RobustDSGD
+from lit_byz.training.module import RobustDSGD
+from lit_byz.training.settings import Observation
 
 
 def record(trainer: lightning.Trainer, metrics: dict[str, float], step: int) -> None:
@@ -121,34 +122,30 @@ class DissimilarityLogger(_StepLogger):
 
 
 class AccuracyTracker(Callback):
-    """Test accuracy every ``every`` steps and after the last, its maximum, and the step of that.
+    """The test accuracy that validation finds, its maximum, and the step of that.
 
     A step's accuracy is that of the parameters after it; steps are counted from 0 everywhere.
     """
 
-    def __init__(self, every: int, test_batch_size: int = 250) -> None:
-        self.every = every
-        self.test_batch_size = test_batch_size
+    def __init__(self) -> None:
         self.accuracy = self.max_accuracy = 0.0
         self.step_of_max = 0
         self.seconds = 0.0
+        self._begin = 0.0
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
-        done = pl_module.global_step
-        last = done == pl_module.settings.steps or pl_module.diverged_at is not None
-        if done and (done % self.every == 0 or last):
-            self._evaluate(trainer, pl_module, done - 1)
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        self._begin = time.perf_counter()
 
-    def _evaluate(self, trainer: Any, module: RobustDSGD, step: int) -> None:
-        begin = time.perf_counter()
-        self.accuracy, loss = module.evaluate(self.test_batch_size)
-        self.seconds += time.perf_counter() - begin
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        if trainer.sanity_checking or trainer.state.fn != "fit":
+            return
+        self.seconds += time.perf_counter() - self._begin
+        self.accuracy = float(trainer.callback_metrics["test/accuracy"])
         if self.accuracy > self.max_accuracy:
-            self.max_accuracy, self.step_of_max = self.accuracy, step
-        record(trainer, {"test/accuracy": self.accuracy, "test/loss": loss}, step)
+            self.max_accuracy, self.step_of_max = self.accuracy, pl_module.global_step - 1
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        if pl_module.global_step == pl_module.settings.steps or pl_module.diverged_at is not None:
+        if pl_module.global_step == trainer.max_steps or pl_module.diverged_at is not None:
             best = {"test/max_accuracy": self.max_accuracy, "step_of_max": float(self.step_of_max)}
             record(trainer, best, max(pl_module.global_step - 1, 0))
 
@@ -174,7 +171,7 @@ class Throughput(Callback):
     def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
         step, begin, evaluating = self._since
         done = pl_module.global_step
-        if done % self.every and done != pl_module.settings.steps:
+        if done % self.every and done != trainer.max_steps:
             return
         seconds = time.perf_counter() - begin - (self.tracker.seconds - evaluating)
         if done > step and seconds > 0:
@@ -186,16 +183,38 @@ class Throughput(Callback):
         self._since = (done, time.perf_counter(), self.tracker.seconds)
 
 
-class RoundCheckpoint(Callback):
+class AfterRound(Callback):
+    """Does something after every step, once its parameters are evaluated if they are.
+
+    ``eval_every`` is the trainer's ``val_check_interval``; the last step is always evaluated.
+    """
+
+    def __init__(self, eval_every: int) -> None:
+        self.eval_every = eval_every
+
+    def after_round(self, trainer: lightning.Trainer, module: RobustDSGD) -> None:
+        raise TypeError(f"{type(self).__name__} does not say what it does")
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        if not (pl_module.global_step % self.eval_every == 0 or trainer.should_stop):
+            self.after_round(trainer, pl_module)
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        if trainer.state.fn == "fit" and not trainer.sanity_checking:
+            self.after_round(trainer, pl_module)
+
+
+class RoundCheckpoint(AfterRound, Checkpoint):
     """Saves the whole run every ``every`` steps (0: never by itself), one file, atomically."""
 
-    def __init__(self, path: Path, every: int) -> None:
+    def __init__(self, path: Path, every: int, eval_every: int) -> None:
+        super().__init__(eval_every)
         self.path = path
         self.every = every
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
-        done = pl_module.global_step
-        if self.every and done % self.every == 0 and done < pl_module.settings.steps:
+    def after_round(self, trainer: lightning.Trainer, module: RobustDSGD) -> None:
+        done = module.global_step
+        if self.every and done % self.every == 0 and done < trainer.max_steps:
             self.save(trainer)
 
     def save(self, trainer: lightning.Trainer) -> None:
@@ -206,3 +225,9 @@ class RoundCheckpoint(Callback):
         unfinished.replace(self.path)
         for logger in trainer.loggers:
             logger.save()
+
+    def stop(self, trainer: lightning.Trainer) -> None:
+        """Save and end the run here, unevaluated, as an uninterrupted run would be at this step."""
+        self.save(trainer)
+        trainer.limit_val_batches = 0
+        trainer.should_stop = True

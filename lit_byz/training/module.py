@@ -1,93 +1,51 @@
 """Robust-DSGD as a LightningModule: all workers of a round, the attack and the server in one step.
 
 >>> from lit_byz.attacks import SignFlip
->>> from lit_byz.data import DATASETS, PARTITIONS, WorkerBatches
 >>> from lit_byz.models import MODELS
 >>> from lit_byz.robust import ARC, CWTM, NNM, RobustAggregator
->>> images = DATASETS["digits"]().load()
->>> parts = PARTITIONS["extreme"]()(images.train_labels, workers=10, seed=1)
->>> batches = WorkerBatches(images, parts, batch_size=10, seed=1)
+>>> from lit_byz.training import WorkerData
 >>> server = RobustAggregator(CWTM(f=1), clip=ARC(f=1), mix=NNM(f=1))
->>> module = RobustDSGD(MODELS["logreg"](), batches, server, SignFlip(), f=1)
+>>> module = RobustDSGD(MODELS["logreg"](), server, SignFlip(), f=1)
+>>> data = WorkerData("digits", "extreme", workers=10, batch_size=10, seed=1)
+
+and then, with a trainer of Lightning's own, ``trainer.fit(module, datamodule=data)``.
 """
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import lightning
 import torch
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
 
 from lit_byz._streams import Stream, numpy_generator, seed_torch
 from lit_byz.attacks import Attack, Move, NoAttack, Scene, State
 from lit_byz.data import WorkerBatches
+from lit_byz.errors import BadRequest
 from lit_byz.robust import Basis, Geometry, RobustAggregator, theory
 from lit_byz.robust.vectors import NothingFinite, on_finite_rows
 from lit_byz.training._flat import FlatParameters
-from lit_byz.training._stochastic import WorkerLayers, replace_dropout
+from lit_byz.training._guest import Farewell, welcome
+from lit_byz.training._stochastic import Undo, WorkerLayers
 from lit_byz.training._task import Task
 from lit_byz.training._workers import HonestWorkers
+from lit_byz.training.data import Round, Rounds, TestImages, WorkerData
+from lit_byz.training.settings import Milestones, Observation, TrainSettings
 
 LOSSES = {"nll": nn.functional.nll_loss, "cross_entropy": nn.functional.cross_entropy}
-
-
-@dataclass(frozen=True)
-class TrainSettings:
-    """How to train; the defaults are the paper's for MNIST."""
-
-    steps: int = 1000
-    lr: float = 0.1
-    lr_milestones: list[int] = field(default_factory=list)
-    lr_values: list[float] = field(default_factory=list)
-    lr_decay: float = 0.1
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
-    weight_decay_mode: Literal["server", "worker"] = "server"
-    loss: Literal["auto", "nll", "cross_entropy"] = "auto"
-    full_batch: bool = False
-    local_steps: int = 1
-    local_lr: float = 0.1
-    gradients: Literal["auto", "vmap", "joined", "loop"] = "auto"
-    output: Literal["last", "random_iterate"] = "last"
-
-    def lr_at(self, step: int) -> float:
-        """The learning rate of a step, counted from 0: a milestone m ends with its m-th step."""
-        passed = sum(step >= milestone for milestone in self.lr_milestones)
-        if passed and self.lr_values:
-            return self.lr_values[min(passed, len(self.lr_values)) - 1]
-        return self.lr * self.lr_decay**passed
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What one step looked like from the server's room.
-
-    ``bound`` is the most damage that theory allows for these honest vectors, where it says so.
-    """
-
-    step: int
-    loss: float
-    threshold: float
-    clipped_honest: int
-    clipped_byzantine: int
-    mean_norm: float
-    max_norm: float
-    average_norm: float
-    output_norm: float
-    damage: float
-    bound: float | None
-    factor: float | None
-    at_edge: bool
-    non_finite: int
 
 
 class RobustDSGD(lightning.LightningModule):
     """The paper's Algorithm 3 (and 1, and plain DSGD) with manual optimisation.
 
-    ``momentums`` holds the honest workers' vectors, and in its last row what the attackers write.
-    All randomness comes from ``seed`` and the step's number, so a run can go on from any step.
+    The data come from the trainer's :class:`WorkerData`, or are given as ``data``. ``momentums``
+    holds the honest workers' vectors, and in its last row what the attackers write. All randomness
+    comes from ``seed`` and the step's number, so a run can go on from any step. Validation logs
+    ``test/accuracy`` and ``test/loss``. While it is trained, some layers of ``model`` are replaced;
+    afterwards it is as it was given, with new parameters.
     """
 
     momentums: Tensor
@@ -95,27 +53,26 @@ class RobustDSGD(lightning.LightningModule):
     def __init__(
         self,
         model: nn.Module,
-        batches: WorkerBatches,
         server: RobustAggregator,
         attack: Attack | None = None,
         f: int = 0,
-        settings: TrainSettings | None = None,
+        settings: TrainSettings | Mapping[str, Any] | None = None,
         seed: int = 0,
+        data: WorkerData | None = None,
     ) -> None:
         super().__init__()
+        made = settings if isinstance(settings, TrainSettings) else TrainSettings(**settings or {})
+        settings = asdict(made)  # what a checkpoint keeps of them, without any class
+        self.save_hyperparameters(ignore=["model", "server", "attack", "data"])
         self.automatic_optimization = False
-        replace_dropout(model)
-        # Convolutions take images in this layout, and would bring the weights into it every time.
-        self.model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.batches = batches
+        self.model = model
         self.server = server
         self.attack = NoAttack() if attack is None else attack
         self.f = f
-        self.settings = TrainSettings() if settings is None else settings
+        self.settings = made
         self.seed = seed
-        server.check(batches.workers + f)
         self.flat = FlatParameters(model)
-        self.register_buffer("momentums", torch.zeros(batches.workers + 1, self.flat.size))
+        self.register_buffer("momentums", torch.zeros(0, self.flat.size))
         self.attack_state: State = {}
         self.gradient_method: str | None = None
         self.observed: Observation | None = None
@@ -124,7 +81,24 @@ class RobustDSGD(lightning.LightningModule):
         self.iterate: Tensor | None = None
         draw = numpy_generator(seed, Stream.ITERATES)
         self.iterate_step = int(draw.integers(self.settings.steps))
+        self._data = data
         self._workers: HonestWorkers | None = None
+        self._leave: Undo | None = None
+        self._counted: list[Tensor] = []
+
+    @property
+    def data(self) -> WorkerData:
+        """The workers' data: what was given, else the trainer's."""
+        found = self._data
+        if found is None and self._trainer is not None:
+            found = getattr(self._trainer, "datamodule", None)
+        if not isinstance(found, WorkerData):
+            raise BadRequest("RobustDSGD: no data; give the trainer datamodule=WorkerData(…)")
+        return found
+
+    @property
+    def batches(self) -> WorkerBatches:
+        return self.data.batches
 
     @property
     def honest(self) -> Tensor:
@@ -143,10 +117,28 @@ class RobustDSGD(lightning.LightningModule):
     def classes(self) -> int:
         return int(self.batches.images.train_labels.max()) + 1
 
+    def setup(self, stage: str) -> None:
+        if stage != "fit":
+            return
+        workers = self.batches.workers
+        self.server.check(workers + self.f)
+        if self._leave is None:
+            self._leave = welcome(self.model)
+        self.flat = FlatParameters(self.model)
+        if len(self.momentums) != workers + 1:
+            self.momentums = self.momentums.new_zeros(workers + 1, self.flat.size)
+
+    def give_back(self) -> None:
+        """Make the model what it was before training, but for its parameters."""
+        if self._leave is not None:
+            self._leave()
+        self._leave = None
+
+    def configure_callbacks(self) -> Sequence[Callback]:
+        return [Farewell()]
+
     def on_fit_start(self) -> None:
         self.batches.images.to(self.device)
-        if self._workers is not None:
-            return
         example, _ = self.batches.images.train_batch(torch.zeros(1, dtype=torch.long))
         layers = WorkerLayers(self.model, example.to(self.flat.parameters[0].dtype))
         settings = self.settings
@@ -161,39 +153,50 @@ class RobustDSGD(lightning.LightningModule):
             local_lr=settings.local_lr,
         )
 
-    def train_dataloader(self) -> DataLoader[int]:
-        """Numbers of rounds: a step finds its own data, from the step's number alone."""
-        return DataLoader(range(self.settings.steps), batch_size=None)  # type: ignore[arg-type]
+    def train_dataloader(self) -> Rounds:
+        """Where the trainer has no data module: the rounds of the data that were given."""
+        return Rounds(self.batches, lambda: int(self.global_step))
 
-    def configure_optimizers(self) -> torch.optim.Optimizer:
+    def val_dataloader(self) -> TestImages:
+        return self.data.val_dataloader()
+
+    def configure_optimizers(self) -> Any:
         decay = self.settings.weight_decay if self.settings.weight_decay_mode == "server" else 0.0
-        return torch.optim.SGD(self.flat.parameters, lr=self.settings.lr, weight_decay=decay)
+        made = torch.optim.SGD(self.flat.parameters, lr=self.settings.lr, weight_decay=decay)
+        return [made], [{"scheduler": Milestones(made, self.settings), "interval": "step"}]
 
-    def training_step(self, batch: Any, batch_idx: int) -> None:
+    def training_step(self, batch: Round, batch_idx: int) -> None:
         step = self.global_step
         workers = self._workers
         assert workers is not None
-        self.model.train()
         seed_torch(self.seed, Stream.LAYERS, step)
         if self.gradient_method is None:
             self.gradient_method = workers.choose_method(self.settings.gradients)
         if step == self.iterate_step and self.settings.output == "random_iterate":
             self.iterate = self.flat.gather()
         flip = self.classes if self.attack.needs_flipped and self.f > 0 else None
-        losses, flipped = workers.update(self.honest, step, self.gradient_method, flip)
+        drawn = (batch.images, batch.labels)
+        losses, flipped = workers.update(self.honest, step, self.gradient_method, flip, drawn)
         try:
-            output = self._serve(step, float(losses.mean()), flipped)
+            # What the server sees is added up in the precision that it has, whatever the model's.
+            with torch.autocast(self.device.type, enabled=False):
+                output = self._serve(step, float(losses.mean()), flipped)
         except NothingFinite:
             # The attackers have won: no honest vector is a number any more.
             self.diverged_at = step
             self.trainer.should_stop = True
             return
         self.flat.attach(output)
-        optimizer = self.optimizers()
+        optimizer, schedule = self.optimizers(), self.lr_schedulers()
         assert isinstance(optimizer, LightningOptimizer)
-        for group in optimizer.param_groups:
-            group["lr"] = self.settings.lr_at(step)
+        assert isinstance(schedule, Milestones)
         optimizer.step()
+        schedule.step()
+        if self.global_step == self.trainer.max_steps:
+            self.trainer.should_stop = True  # the last parameters are evaluated, too
+        if self.global_step % getattr(self.trainer, "log_every_n_steps", 50) == 0:
+            loss = self.observed.loss if self.observed is not None else float("nan")
+            self.log("train/loss", loss, prog_bar=True, logger=False)
 
     @torch.no_grad()
     def _serve(self, step: int, loss: float, flipped: Tensor | None) -> Tensor:
@@ -241,19 +244,38 @@ class RobustDSGD(lightning.LightningModule):
         honest = Geometry(received.basis, received.matrix[: self.batches.workers])
         return theory.damage_bound(self.server, honest, self.f)
 
+    def on_validation_epoch_start(self) -> None:
+        self.batches.images.to(self.device)
+        self._counted = []
+
+    def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
+        self._counted.append(self._judge(*batch))
+
+    def on_validation_epoch_end(self) -> None:
+        right, loss, count = torch.stack(self._counted).sum(0)
+        self.log("test/accuracy", right / count, prog_bar=True)
+        self.log("test/loss", loss / count)
+
+    test_step = validation_step
+    on_test_epoch_start = on_validation_epoch_start
+    on_test_epoch_end = on_validation_epoch_end
+
+    def _judge(self, x: Tensor, y: Tensor) -> Tensor:
+        """How many images are classified rightly, the sum of their losses, and their number."""
+        output = self.model(x.to(next(self.model.parameters()).dtype))
+        right = (output.argmax(1) == y).sum().double()
+        loss = self.loss(output, y).double() * len(y)
+        return torch.stack([right, loss, torch.full_like(loss, len(y))])
+
     @torch.no_grad()
     def evaluate(self, size: int = 250) -> tuple[float, float]:
-        """Accuracy and mean loss on the test images, so many at once that they stay in cache."""
+        """Accuracy and mean loss on the test images, without a trainer."""
+        was_training = self.model.training
         self.model.eval()
-        images = self.batches.images
-        dtype = self.flat.parameters[0].dtype
-        right, loss = 0, 0.0
-        for x, y in images.test_batches(size):
-            output = self.model(x.to(dtype))
-            right += int((output.argmax(1) == y).sum())
-            loss += float(self.loss(output, y)) * len(y)
-        self.model.train()
-        return right / images.test_size, loss / images.test_size
+        counted = [self._judge(x, y) for x, y in self.batches.images.test_batches(size)]
+        self.model.train(was_training)
+        right, loss, count = torch.stack(counted).sum(0).tolist()
+        return right / count, loss / count
 
     def evaluate_at(self, parameters: Tensor, size: int = 250) -> float:
         """Accuracy with other parameters (d,); the model's own stay as they are."""
@@ -271,6 +293,9 @@ class RobustDSGD(lightning.LightningModule):
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        momentums = checkpoint["state_dict"]["momentums"]
+        if momentums.shape != self.momentums.shape:
+            self.momentums = torch.zeros_like(momentums)
         kept = checkpoint["robust_dsgd"]
         self.attack_state = dict(kept["attack_state"])
         self.gradient_method = kept["gradient_method"]

@@ -13,7 +13,7 @@ from torch import nn
 from lit_byz.attacks import Attack
 from lit_byz.data import DATASETS, PARTITIONS, ImageData, WorkerBatches
 from lit_byz.robust import ARC, CWTM, NNM, RobustAggregator
-from lit_byz.training import RobustDSGD, TrainSettings
+from lit_byz.training import RobustDSGD, TrainSettings, WorkerData
 
 Precision = Literal["32-true", "64-true"]
 
@@ -43,12 +43,12 @@ def simulation(
 ) -> RobustDSGD:
     return RobustDSGD(
         model,
-        make_batches() if batches is None else batches,
         arc_server(f) if server is None else server,
         attack,
         f=f,
         settings=TrainSettings(**settings),
         seed=seed,
+        data=WorkerData.of(make_batches() if batches is None else batches),
     )
 
 
@@ -66,6 +66,7 @@ def run(
             precision=precision,
             logger=False,
             callbacks=list(callbacks),
+            limit_val_batches=0,
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,

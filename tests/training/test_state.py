@@ -44,6 +44,7 @@ def test_faded_momentum_becomes_zero(fading: bool, monkeypatch: pytest.MonkeyPat
         hidden.bias[0] = -1e6
     model = torch.nn.Sequential(torch.nn.Flatten(), hidden, torch.nn.ReLU(), torch.nn.Linear(4, 10))
     module = simulation(model, SignFlip(), steps=70, momentum=0.5, lr=0.01, gradients="loop")
+    module.setup("fit")
     module.momentums.fill_(1e-20)
     honest = run(module, "32-true").honest
     subnormal = (honest != 0) & (honest.abs() < torch.finfo(torch.float32).tiny)

@@ -1,0 +1,74 @@
+"""How to train, and what one step looked like."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """How to train; the defaults are the paper's for MNIST."""
+
+    steps: int = 1000
+    lr: float = 0.1
+    lr_milestones: list[int] = field(default_factory=list)
+    lr_values: list[float] = field(default_factory=list)
+    lr_decay: float = 0.1
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    weight_decay_mode: Literal["server", "worker"] = "server"
+    loss: Literal["auto", "nll", "cross_entropy"] = "auto"
+    full_batch: bool = False
+    local_steps: int = 1
+    local_lr: float = 0.1
+    gradients: Literal["auto", "vmap", "joined", "loop"] = "auto"
+    output: Literal["last", "random_iterate"] = "last"
+
+    def lr_at(self, step: int) -> float:
+        """The learning rate of a step, counted from 0: a milestone m ends with its m-th step."""
+        passed = sum(step >= milestone for milestone in self.lr_milestones)
+        if passed and self.lr_values:
+            return self.lr_values[min(passed, len(self.lr_values)) - 1]
+        return self.lr * self.lr_decay**passed
+
+
+class Milestones(torch.optim.lr_scheduler.LRScheduler):
+    """The learning rate that the settings give each step, to the last bit."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, settings: TrainSettings) -> None:
+        self._settings = settings
+        super().__init__(optimizer)
+
+    def get_lr(self) -> list[float | torch.Tensor]:
+        return [self._settings.lr_at(self.last_epoch) for _ in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Numbers alone: a checkpoint has to load where no code may be run."""
+        return {"last_epoch": self.last_epoch, "_step_count": self._step_count}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        vars(self).update(state_dict)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one step looked like from the server's room.
+
+    ``bound`` is the most damage that theory allows for these honest vectors, where it says so.
+    """
+
+    step: int
+    loss: float
+    threshold: float
+    clipped_honest: int
+    clipped_byzantine: int
+    mean_norm: float
+    max_norm: float
+    average_norm: float
+    output_norm: float
+    damage: float
+    bound: float | None
+    factor: float | None
+    at_edge: bool
+    non_finite: int
