@@ -56,12 +56,15 @@ def _add_weight_gradients(
 ) -> None:
     """Add to each row the weights' gradients from its part of the examples, times ``share``."""
     slots = dict(zip(map(id, task.flat.parameters), task.flat.views(rows), strict=True))
-    for layer, x, delta in zip(layers, inputs, deltas, strict=True):
-        if isinstance(layer, nn.Linear):
-            _linear(layer, x, delta, len(rows), share, slots)
-        elif isinstance(layer, nn.Conv2d):
-            weights, biases = (slots.get(id(p)) for p in (layer.weight, layer.bias))
-            _convolution.add_gradients(layer, x, delta, share, weights, biases)
+    # Under mixed precision activations have fewer bits than what is added up from them.
+    with torch.autocast(rows.device.type, enabled=False):
+        for layer, x, delta in zip(layers, inputs, deltas, strict=True):
+            own, pull = x.to(rows.dtype), delta.to(rows.dtype)
+            if isinstance(layer, nn.Linear):
+                _linear(layer, own, pull, len(rows), share, slots)
+            elif isinstance(layer, nn.Conv2d):
+                weights, biases = (slots.get(id(p)) for p in (layer.weight, layer.bias))
+                _convolution.add_gradients(layer, own, pull, share, weights, biases)
 
 
 def _check_run(task: Task, probes: dict[nn.Module, tuple[Tensor, Tensor]]) -> None:

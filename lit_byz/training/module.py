@@ -171,7 +171,8 @@ class RobustDSGD(lightning.LightningModule):
         assert workers is not None
         seed_torch(self.seed, Stream.LAYERS, step)
         if self.gradient_method is None:
-            self.gradient_method = workers.choose_method(self.settings.gradients)
+            with torch.autocast(self.device.type, enabled=False):
+                self.gradient_method = workers.choose_method(self.settings.gradients)
         if step == self.iterate_step and self.settings.output == "random_iterate":
             self.iterate = self.flat.gather()
         flip = self.classes if self.attack.needs_flipped and self.f > 0 else None
