@@ -121,7 +121,7 @@ def take_turns_training(
     module: RobustDSGD, others: Mapping[str, Step], budget: float
 ) -> dict[str, list[float]]:
     """Seconds of each of our steps, as ``ours``, and of the others, by name."""
-    from lit_byz.execution.run import quiet_lightning
+    from lit_byz.execution.assemble import quiet_lightning
 
     turns = Turns(others, budget)
     with quiet_lightning():

@@ -93,6 +93,10 @@ class Tracking:
     strongest_every: int = _setting(
         0, "steps between looks at the damage of the strongest attack; 0: never", at_least=0
     )
+    model: Literal["auto", "final", "best", "both", "none"] = _setting(
+        "auto", "which parameters a finished run keeps; auto: final, and none inside sweeps"
+    )
+    mlflow_model: bool = _setting(False, "keep them as an MLflow model too")
 
 
 @dataclass

@@ -1,22 +1,21 @@
 """One experiment: from a config to a tracked, resumable run and its result."""
 
 import contextlib
-import logging
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from lit_byz.config.components import CALLBACKS, build, build_model
 from lit_byz.config.compose import compose, to_plain
 from lit_byz.config.identity import Identity, identify, of_callbacks
 from lit_byz.errors import BadRequest
+from lit_byz.execution.assemble import make_module, quiet_lightning, users_callbacks
 from lit_byz.execution.checkpoints import KeepIdentity, digest_of, identity_in, refuse_other_run
+from lit_byz.execution.kept import kept_models, load_model, save_models
 from lit_byz.tracking.names import label
 from lit_byz.tracking.runs import (
     Attempt,
@@ -29,6 +28,7 @@ from lit_byz.tracking.runs import (
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
+    from torch import nn
 
     from lit_byz.training import RobustDSGD
 
@@ -59,6 +59,18 @@ class TrainResult:
     reused: bool = False
     resumed_at: int | None = None
     other_code: tuple[str, ...] = ()
+    trained: "nn.Module | None" = None
+
+    @property
+    def model(self) -> "nn.Module":
+        """The trained model with its last parameters; a reused run's is read from the store."""
+        if self.trained is not None:
+            return self.trained
+        if self.run_id is None:
+            raise BadRequest("the run is not tracked: its model was not kept")
+        return load_model(self.run_id, uri=self.store_uri)
+
+    store_uri: str | None = None
 
 
 def train(
@@ -121,34 +133,6 @@ def _identity(config: DictConfig, callbacks: "Sequence[Callback]") -> Identity:
     return found
 
 
-def make_module(config: DictConfig) -> "RobustDSGD":
-    """The LightningModule of a config, with its data; the data set is fetched if need be."""
-    from lit_byz.data import WorkerBatches
-    from lit_byz.robust import RobustAggregator
-    from lit_byz.training import RobustDSGD, TrainSettings, WorkerData
-
-    images = build("dataset", config.dataset).load(config.data.root)
-    partition = build("partition", config.partition)
-    parts = partition(images.train_labels, config.workers.honest, config.seed)
-    server = RobustAggregator(
-        build("rule", config.rule),
-        clip=build("clip", config.clip),
-        mix=build("mix", config.mix),
-        bound_output=config.server.bound_output,
-    )
-    plain = to_plain(config)["train"]
-    batches = WorkerBatches(images, parts, config.workers.batch_size, config.seed)
-    return RobustDSGD(
-        build_model(config),
-        server,
-        build("attack", config.attack),
-        f=config.workers.f,
-        settings=TrainSettings(**{f.name: plain[f.name] for f in fields(TrainSettings)}),
-        seed=config.seed,
-        data=WorkerData.of(batches, config.data.test_batch_size),
-    )
-
-
 def _fit(
     config: DictConfig,
     run: TrackedRun,
@@ -164,6 +148,7 @@ def _fit(
     from lit_byz.training import (
         AccuracyTracker,
         AttackLogger,
+        BestParameters,
         RoundCheckpoint,
         StrongestDamage,
         ThresholdLogger,
@@ -171,6 +156,7 @@ def _fit(
     )
 
     begin = time.perf_counter()
+    keep = kept_models(config, part_of_study=run.parent_run_id is not None)
     module = make_module(config)
     run.describe(config, module)
     accuracy, every = AccuracyTracker(), config.train.eval_every
@@ -182,7 +168,9 @@ def _fit(
     own.append(KeepIdentity(run.code))
     if config.tracking.strongest_every:
         own.append(StrongestDamage(config.tracking.strongest_every))
-    own += [*_users_callbacks(config), *callbacks]
+    best = BestParameters() if keep in ("best", "both") else None
+    own += [] if best is None else [best]
+    own += [*users_callbacks(config), *callbacks]
     if progress:
         own.append(RunProgress(accuracy, label(config)))
     with quiet_lightning():
@@ -222,9 +210,15 @@ def _fit(
         steps_done=trainer.global_step,
         gradients=module.gradient_method,
         resumed_at=stop.started_at if run.resuming else None,
+        trained=module.model,
+        store_uri=config.tracking.uri,
     )
     if complete:
         _finish(config, run, module, result)
+        found = {"final": module.model.state_dict()}
+        if best is not None and best.parameters:
+            found["best"] = best.parameters
+        save_models(run, {name: found[name] for name in found if keep in (name, "both")}, config)
     if status == "bounded":
         at_least = {"test/max_accuracy_at_least": result.max_accuracy}
         run.tracker.log_metrics(at_least, result.steps_done - 1)
@@ -263,20 +257,8 @@ def _from_store(run: TrackedRun) -> TrainResult:
         steps_done=len(history.get("server/non_finite", [])),
         gradients=found.data.tags.get("lit_byz.gradients"),
         reused=True,
+        store_uri=run.store.uri,
     )
-
-
-def _users_callbacks(config: DictConfig) -> "list[Callback]":
-    """The callbacks that ``trainer.callbacks`` names by dotted path."""
-    made = []
-    for entry in to_plain(config)["trainer"]["callbacks"]:
-        arguments = dict(entry) if isinstance(entry, Mapping) else {"name": entry}
-        name = str(arguments.pop("name", ""))
-        try:
-            made.append(CALLBACKS[name](**arguments))
-        except TypeError as error:
-            raise BadRequest(f"trainer.callbacks: {name}: {error}") from error
-    return made
 
 
 @contextlib.contextmanager
@@ -286,18 +268,3 @@ def _failures_recorded(run: TrackedRun) -> Iterator[None]:
     except BaseException as error:
         run.fail(error)
         raise
-
-
-@contextlib.contextmanager
-def quiet_lightning() -> Iterator[None]:
-    """Lightning's banners and advice are for models with data loaders and epochs."""
-    logger = logging.getLogger("lightning.pytorch")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module="lightning")
-        warnings.filterwarnings("ignore", message=".*lightning.*")
-        try:
-            yield
-        finally:
-            logger.setLevel(level)

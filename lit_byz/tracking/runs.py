@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -56,6 +56,7 @@ class TrackedRun:
     checkpoint: Path
     resuming: bool
     finished: bool
+    parent_run_id: str | None = None
 
     @property
     def identity(self) -> str:
@@ -159,14 +160,15 @@ def open_run(attempt: Attempt) -> TrackedRun:
         for run in store.find(experiment, code.digest):
             entry = _known_run(store, run, code, given)
             if entry is not None:
-                return entry
+                return replace(entry, parent_run_id=attempt.parent_run_id)
     run_id = _create(store, experiment, attempt)
     path = _checkpoint_of(store, run_id)
     if given is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(given.read_bytes())
     tracker = Tracker(store, run_id)
-    return TrackedRun(store, run_id, code, tracker, path, given is not None, False)
+    parent = attempt.parent_run_id
+    return TrackedRun(store, run_id, code, tracker, path, given is not None, False, parent)
 
 
 def checkpoint_given(config: DictConfig) -> Path | None:

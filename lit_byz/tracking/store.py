@@ -263,8 +263,10 @@ def flatten(plain: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def _quiet() -> None:
-    """MLflow and alembic tell of every table they make; nobody asked."""
+    """MLflow and alembic tell of every table they make, and of every file; nobody asked."""
     import logging
+
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
 
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -157,6 +157,29 @@ class AccuracyTracker(Callback):
         vars(self).update(state_dict)
 
 
+class BestParameters(Callback):
+    """Keeps a copy of the model's parameters whenever validation finds a higher accuracy."""
+
+    def __init__(self) -> None:
+        self.accuracy = -1.0
+        self.parameters: dict[str, torch.Tensor] = {}
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        if trainer.sanity_checking or trainer.state.fn != "fit":
+            return
+        accuracy = float(trainer.callback_metrics["test/accuracy"])
+        if accuracy > self.accuracy:
+            self.accuracy = accuracy
+            state = pl_module.model.state_dict()
+            self.parameters = {key: value.detach().clone() for key, value in state.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"accuracy": self.accuracy, "parameters": self.parameters}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        vars(self).update(state_dict)
+
+
 class Throughput(Callback):
     """Steps and honest examples per second, every ``every`` steps, evaluations left out."""
 

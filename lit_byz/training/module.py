@@ -25,15 +25,16 @@ from lit_byz._streams import Stream, numpy_generator, seed_torch
 from lit_byz.attacks import Attack, Move, NoAttack, Scene, State
 from lit_byz.data import WorkerBatches
 from lit_byz.errors import BadRequest
-from lit_byz.robust import Basis, Geometry, RobustAggregator, theory
-from lit_byz.robust.vectors import NothingFinite, on_finite_rows
+from lit_byz.robust import Basis, RobustAggregator
+from lit_byz.robust.vectors import NothingFinite
 from lit_byz.training._flat import FlatParameters
 from lit_byz.training._guest import Farewell, welcome
+from lit_byz.training._serve import serve
 from lit_byz.training._stochastic import Undo, WorkerLayers
 from lit_byz.training._task import Task
 from lit_byz.training._workers import HonestWorkers
 from lit_byz.training.data import Round, Rounds, TestImages, WorkerData
-from lit_byz.training.settings import Milestones, Observation, TrainSettings
+from lit_byz.training.settings import Milestones, Observation, TrainSettings, loss_of
 
 LOSSES = {"nll": nn.functional.nll_loss, "cross_entropy": nn.functional.cross_entropy}
 
@@ -107,11 +108,7 @@ class RobustDSGD(lightning.LightningModule):
 
     @property
     def loss(self) -> Any:
-        kind = self.settings.loss
-        if kind == "auto":
-            output = getattr(self.model, "output", "logits")
-            kind = "nll" if output == "log_probabilities" else "cross_entropy"
-        return LOSSES[kind]
+        return LOSSES[loss_of(self.model, self.settings.loss)]
 
     @property
     def classes(self) -> int:
@@ -199,51 +196,11 @@ class RobustDSGD(lightning.LightningModule):
             loss = self.observed.loss if self.observed is not None else float("nan")
             self.log("train/loss", loss, prog_bar=True, logger=False)
 
-    @torch.no_grad()
     def _serve(self, step: int, loss: float, flipped: Tensor | None) -> Tensor:
         """The server's output R; what happened on the way goes to ``observed``."""
-        honest, h = Basis(self.honest), self.batches.workers
-        scene = Scene(honest, self.f, self.server, step, flipped, self.momentums)
-        sent = None if self.f == 0 else self.attack.act(scene, self.attack_state)
-
-        def work(basis: Basis) -> tuple[Tensor, Observation]:
-            geometry = Geometry(basis) if sent is None else sent.received(scene, basis)
-            prepared = self.server.prepare(geometry, step)
-            centre = torch.zeros(basis.size, dtype=torch.float64)
-            centre[:h] = 1 / h
-            output, damage = self.server.output_and_damage(prepared, centre)
-            clipped = geometry.norms > prepared.threshold
-            return output, Observation(
-                step=step,
-                loss=loss,
-                threshold=float(prepared.threshold),
-                clipped_honest=int(clipped[:h].sum()),
-                clipped_byzantine=int(clipped[h:].sum()),
-                mean_norm=float(geometry.combination_norms(centre)),
-                max_norm=float(geometry.norms[:h].max()),
-                average_norm=float(geometry.norms[:h].mean()),
-                output_norm=float(output.norm()),
-                damage=damage,
-                bound=None if sent is None else self._bound(geometry),
-                factor=None if sent is None else sent.factor,
-                at_edge=sent is not None and sent.at_edge,
-                non_finite=0,
-            )
-
-        basis = honest if sent is None else sent.basis
-        (output, observed), used = on_finite_rows(self.server, basis, work)
-        bad = used.non_finite
-        self.sent = sent
-        if basis.rows.data_ptr() != self.momentums.data_ptr():
-            # The attackers saw zeros for honest vectors that are not finite, and passed them on.
-            bad = torch.cat([honest.sanitised().non_finite, bad[h:]])
-        count = int(bad[:h].sum()) + self.f * int(bad[h:].sum())
-        self.observed = Observation(**{**vars(observed), "non_finite": count})
+        scene = Scene(Basis(self.honest), self.f, self.server, step, flipped, self.momentums)
+        output, self.observed, self.sent = serve(scene, self.attack, self.attack_state, loss)
         return output
-
-    def _bound(self, received: Geometry) -> float | None:
-        honest = Geometry(received.basis, received.matrix[: self.batches.workers])
-        return theory.damage_bound(self.server, honest, self.f)
 
     def on_validation_epoch_start(self) -> None:
         self.batches.images.to(self.device)

@@ -33,6 +33,14 @@ class TrainSettings:
         return self.lr * self.lr_decay**passed
 
 
+def loss_of(model: torch.nn.Module, wanted: str) -> str:
+    """Which loss suits a model: the one that is wanted, or the one that its output asks for."""
+    if wanted != "auto":
+        return wanted
+    output = getattr(model, "output", "logits")
+    return "nll" if output == "log_probabilities" else "cross_entropy"
+
+
 class Milestones(torch.optim.lr_scheduler.LRScheduler):
     """The learning rate that the settings give each step, to the last bit."""
 

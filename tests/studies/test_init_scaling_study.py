@@ -8,7 +8,8 @@ import torch
 from lit_byz.config.compose import compose
 from lit_byz.config.grid import Grid, points
 from lit_byz.config.grid_source import read_grid
-from lit_byz.execution.run import make_module, train
+from lit_byz.execution.assemble import make_module
+from lit_byz.execution.run import train
 from lit_byz.studies.init_scaling import (
     gradient_point,
     is_dsgd,

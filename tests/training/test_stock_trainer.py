@@ -24,7 +24,7 @@ from torch import nn
 from lit_byz.attacks import FOE, Mimic
 from lit_byz.errors import BadRequest
 from lit_byz.models import MODELS, initialise
-from lit_byz.training import RobustDSGD, TrainSettings, WorkerData
+from lit_byz.training import BestParameters, RobustDSGD, TrainSettings, WorkerData
 from tests.training._setup import arc_server
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -133,6 +133,19 @@ def test_early_stopping_and_the_best_checkpoint(tmp_path: Path) -> None:
     assert again.seed == 1
     (found,) = own.validate(again, datamodule=data(), verbose=False)
     assert found["test/accuracy"] == pytest.approx(float(best.best_model_score or 0))
+
+
+def test_the_best_parameters_survive_an_interruption(tmp_path: Path) -> None:
+    """They are part of the checkpoint: the best may lie before it."""
+    options = {"val_check_interval": 2, "check_val_every_n_epoch": None}
+    kept = ModelCheckpoint(tmp_path, every_n_train_steps=7, save_top_k=-1, filename="{step}")
+    first, second = BestParameters(), BestParameters()
+    trainer(tmp_path, [first, kept], **options).fit(module(lr=2.0), datamodule=data())
+    path = tmp_path / "step=7.ckpt"
+    again = trainer(tmp_path, [second], **options)
+    again.fit(module(lr=2.0), datamodule=data(), ckpt_path=path, weights_only=True)
+    assert first.accuracy == second.accuracy > 0
+    assert all(torch.equal(first.parameters[k], second.parameters[k]) for k in first.parameters)
 
 
 def test_optuna_prunes(tmp_path: Path) -> None:

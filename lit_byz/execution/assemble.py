@@ -1,0 +1,75 @@
+"""The parts of a run: the module of a config, the user's callbacks, a quiet Lightning."""
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from omegaconf import DictConfig
+
+from lit_byz.config.components import CALLBACKS, build, build_model
+from lit_byz.config.compose import to_plain
+from lit_byz.errors import BadRequest
+
+if TYPE_CHECKING:
+    from lightning.pytorch.callbacks import Callback
+
+    from lit_byz.training import RobustDSGD
+
+
+def make_module(config: DictConfig) -> "RobustDSGD":
+    """The LightningModule of a config, with its data; the data set is fetched if need be."""
+    from lit_byz.data import WorkerBatches
+    from lit_byz.robust import RobustAggregator
+    from lit_byz.training import RobustDSGD, TrainSettings, WorkerData
+
+    images = build("dataset", config.dataset).load(config.data.root)
+    partition = build("partition", config.partition)
+    parts = partition(images.train_labels, config.workers.honest, config.seed)
+    server = RobustAggregator(
+        build("rule", config.rule),
+        clip=build("clip", config.clip),
+        mix=build("mix", config.mix),
+        bound_output=config.server.bound_output,
+    )
+    plain = to_plain(config)["train"]
+    batches = WorkerBatches(images, parts, config.workers.batch_size, config.seed)
+    return RobustDSGD(
+        build_model(config),
+        server,
+        build("attack", config.attack),
+        f=config.workers.f,
+        settings=TrainSettings(**{f.name: plain[f.name] for f in fields(TrainSettings)}),
+        seed=config.seed,
+        data=WorkerData.of(batches, config.data.test_batch_size),
+    )
+
+
+def users_callbacks(config: DictConfig) -> "list[Callback]":
+    """The callbacks that ``trainer.callbacks`` names by dotted path."""
+    made = []
+    for entry in to_plain(config)["trainer"]["callbacks"]:
+        arguments = dict(entry) if isinstance(entry, Mapping) else {"name": entry}
+        name = str(arguments.pop("name", ""))
+        try:
+            made.append(CALLBACKS[name](**arguments))
+        except TypeError as error:
+            raise BadRequest(f"trainer.callbacks: {name}: {error}") from error
+    return made
+
+
+@contextlib.contextmanager
+def quiet_lightning() -> Iterator[None]:
+    """Lightning's banners and advice are for models with data loaders and epochs."""
+    logger = logging.getLogger("lightning.pytorch")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="lightning")
+        warnings.filterwarnings("ignore", message=".*lightning.*")
+        try:
+            yield
+        finally:
+            logger.setLevel(level)

@@ -1,0 +1,145 @@
+"""Trained models that a run keeps, and how to have them again."""
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from omegaconf import DictConfig, OmegaConf
+from torch.nn.functional import cross_entropy, nll_loss
+
+from lit_byz.config.components import build, build_model
+from lit_byz.config.compose import compose
+from lit_byz.errors import BadRequest
+from lit_byz.tracking.runs import TrackedRun
+from lit_byz.tracking.store import Store, open_store
+from lit_byz.training.settings import loss_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+FOLDER = "model"
+WHICH = ("final", "best")
+MLFLOW_MODEL = "mlflow_model"
+
+
+def kept_models(config: DictConfig, *, part_of_study: bool) -> str:
+    """Which parameters a run keeps: final, best, both or none."""
+    wanted = str(config.tracking.model)
+    if wanted != "auto":
+        return wanted
+    return "none" if part_of_study else "final"
+
+
+def save_models(
+    run: TrackedRun, states: Mapping[str, Mapping[str, torch.Tensor]], config: DictConfig
+) -> None:
+    """Keep parameters as artifacts that load where no code may be run.
+
+    The run is complete without them: where they cannot be kept, a warning says so.
+    """
+    if run.store is None or run.run_id is None:
+        return
+    try:
+        _save(run, run.store, run.run_id, states, config)
+    except Exception as error:  # whatever a store, a disk or MLflow's tracing of a model may raise
+        reason = " ".join(str(error).split())[:300]
+        warnings.warn(f"the run's model could not be kept: {reason}", stacklevel=2)
+
+
+def _save(
+    run: TrackedRun,
+    store: Store,
+    run_id: str,
+    states: Mapping[str, Mapping[str, torch.Tensor]],
+    config: DictConfig,
+) -> None:
+    with TemporaryDirectory() as folder:
+        for name, state in states.items():
+            path = Path(folder) / f"{name}.pt"
+            plain = {key: value.detach().cpu().contiguous() for key, value in state.items()}
+            torch.save(plain, path)
+            run.tracker.save_file(path, FOLDER)
+        if config.tracking.mlflow_model and states:
+            state = states.get("final") or next(iter(states.values()))
+            _save_for_mlflow(store, run_id, config, state, Path(folder) / MLFLOW_MODEL)
+
+
+def _save_for_mlflow(
+    store: Store, run_id: str, config: DictConfig, state: Mapping[str, Any], path: Path
+) -> None:
+    """As MLflow's own kind of model, with the shapes that it takes and gives."""
+    import mlflow.pytorch
+    from mlflow.models import infer_signature
+
+    model = build_model(config)
+    model.load_state_dict(state)
+    images = build("dataset", config.dataset).load(config.data.root)
+    example, _ = next(images.test_batches(2))
+    with torch.no_grad():
+        output = model.eval()(example)
+    sample = example.numpy()
+    signature = infer_signature(sample, output.numpy())
+    mlflow.pytorch.save_model(model, str(path), signature=signature, input_example=sample)
+    store.client.log_artifacts(run_id, str(path), MLFLOW_MODEL)
+
+
+def config_of(store: Store, run_id: str) -> DictConfig:
+    """The config of a tracked run."""
+    run = store.run(run_id)
+    if run is None:
+        raise BadRequest(f"run {run_id}: there is none in this store")
+    path = _artifact(store, run_id, "config.yaml")
+    if path is None:
+        raise BadRequest(f"run {run_id}: has no config; is it a sweep or a cell?")
+    return compose(beneath=OmegaConf.to_container(OmegaConf.load(path)))  # type: ignore[arg-type]
+
+
+def load_model(run_id: str, which: str = "final", *, uri: str | None = None) -> "nn.Module":
+    """The model of a tracked run with its ``final`` or ``best`` parameters.
+
+    ``uri`` names the store, as ``tracking.uri`` does.
+    """
+    if which not in WHICH:
+        raise BadRequest(f"which = {which!r}: must be one of {', '.join(WHICH)}")
+    store = open_store(uri)
+    config = config_of(store, run_id)
+    path = _artifact(store, run_id, f"{FOLDER}/{which}.pt")
+    if path is None:
+        raise BadRequest(
+            f"run {run_id}: has kept no {which} parameters; tracking.model={which} keeps them"
+        )
+    model = build_model(config)
+    model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    return model
+
+
+@torch.no_grad()
+def confusion(model: "nn.Module", config: DictConfig) -> tuple[np.ndarray, float]:
+    """How many test images of each class were taken for each class, and the mean loss."""
+    images = build("dataset", config.dataset).load(config.data.root)
+    loss = {"nll": nll_loss, "cross_entropy": cross_entropy}[loss_of(model, config.train.loss)]
+    classes = int(images.train_labels.max()) + 1
+    counts = np.zeros((classes, classes), dtype=np.int64)
+    total = 0.0
+    model.eval()
+    for x, y in images.test_batches(config.data.test_batch_size):
+        output = model(x.to(next(model.parameters()).dtype))
+        np.add.at(counts, (y.numpy(), output.argmax(1).numpy()), 1)
+        total += float(loss(output, y)) * len(y)
+    return counts, total / images.test_size
+
+
+def _artifact(store: Store, run_id: str, path: str) -> str | None:
+    """A local copy of a run's artifact, if it has it."""
+    from mlflow.exceptions import MlflowException
+
+    folder = path.rpartition("/")[0]
+    try:
+        listed = [entry.path for entry in store.client.list_artifacts(run_id, folder or None)]
+        return str(store.client.download_artifacts(run_id, path)) if path in listed else None
+    except (MlflowException, OSError):
+        return None
