@@ -114,6 +114,7 @@ class RobustDSGD(lightning.LightningModule):
         self.settings = TrainSettings() if settings is None else settings
         self.seed = seed
         server.check(batches.workers + f)
+        self.attack.check(batches.workers)
         self.flat = FlatParameters(model)
         self.register_buffer("momentums", torch.zeros(batches.workers + 1, self.flat.size))
         self.attack_state: State = {}
