@@ -40,6 +40,7 @@ CASES = {
     "attack=foe@published": ["clip=none"],
     "attack=foe@coarse": [],
     "attack=alie@coarse": [],
+    "attack.worker=2": ["attack=mimic"],
     "model=logreg": [],
     "model=cnn_mnist": ["workers.honest=4", "workers.f=1"],
     "train.weight_decay_mode=worker": ["train.momentum=0.5", "train.weight_decay=0.1"],

@@ -119,12 +119,16 @@ class Attack:
         """Whether the honest workers' gradients on flipped labels must be computed for it."""
         return False
 
+    def check(self, h: int) -> None:
+        """Raise ValueError where the attack cannot be made among h honest workers."""
+
     def plan(self, scene: Scene, state: State) -> Move:
         """What to send now; ``state`` starts empty, and is this attack's to change."""
         raise TypeError(f"{type(self).__name__} does not say what it sends")
 
     def act(self, scene: Scene, state: State) -> Move:
         """:meth:`plan`, with zeros in place of honest vectors that are not finite."""
+        self.check(scene.h)
 
         def work(honest: Basis) -> Move:
             return self.plan(replace(scene, honest=honest), state)

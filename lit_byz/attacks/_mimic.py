@@ -17,18 +17,37 @@ class Mimic(Attack):
     Karimireddy, He and Jaggi, *Byzantine-Robust Learning on Heterogeneous Datasets via Bucketing*,
     ICLR 2022. A running centre and a direction z of greatest spread are followed for ``warmup``
     steps; the target is the worker farthest along z, and stays the target from then on. A warm-up
-    of 1 settles it at the first step, None never does.
+    of 1 settles it at the first step, None never does. ``worker`` names the target instead, from 0
+    to h − 1: then there is nothing to follow, and ``warmup`` and ``seed`` have no say.
+
+    >>> Mimic(worker=1)(torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]), f=1)
+    tensor([0., 2.])
     """
 
     warmup: int | None = 100
     seed: int = 0
+    worker: int | None = None
 
     def __post_init__(self) -> None:
         if self.warmup is not None:
             check_integer(self, "warmup", self.warmup, 1)
         check_integer(self, "seed", self.seed, 0)
+        if self.worker is not None:
+            check_integer(self, "worker", self.worker, 0)
+
+    def check(self, h: int) -> None:
+        if self.worker is not None and self.worker >= h:
+            raise ValueError(
+                f"Mimic: worker must be one of the {h} honest workers, 0 to {h - 1}, "
+                f"got {self.worker}"
+            )
 
     def plan(self, scene: Scene, state: State) -> Move:
+        coefficients = torch.zeros(scene.h, dtype=torch.float64)
+        coefficients[self._target(scene, state) if self.worker is None else self.worker] = 1
+        return Move(scene.honest, coefficients)
+
+    def _target(self, scene: Scene, state: State) -> int:
         rows = scene.honest.rows
         if not state:
             draw = torch_generator(self.seed, Stream.MIMIC)
@@ -40,9 +59,7 @@ class Mimic(Attack):
             state["target"] = torch.tensor(0)
         if self.warmup is None or int(state["seen"]) < self.warmup:
             self._follow(scene, state)
-        coefficients = torch.zeros(scene.h, dtype=torch.float64)
-        coefficients[int(state["target"])] = 1
-        return Move(scene.honest, coefficients)
+        return int(state["target"])
 
     @staticmethod
     def _follow(scene: Scene, state: State) -> None:

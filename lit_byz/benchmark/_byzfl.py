@@ -15,12 +15,14 @@ from lit_byz.robust import (
     CWTM,
     MDA,
     NNM,
+    SMEA,
     Average,
     CenteredClipping,
     CWMed,
     GeometricMedian,
     Krum,
     MeaMed,
+    MoNNA,
     MultiKrum,
     NoClip,
     RobustAggregator,
@@ -69,6 +71,9 @@ PAIRS: dict[str, Pair] = {
     # One power iteration from a random vector there, the exact direction here. After mixing theirs
     # may never end: vectors that lost all weight still set the scale by which the others lose it.
     "caf": Pair(CAF, lambda b, f: _seeded(b.CAF(f=f)), same=False, mixes=False),
+    "monna": Pair(MoNNA, lambda b, f: b.MoNNA(f=f)),
+    # One power iteration from a random vector for each subset there, exact eigenvalues here.
+    "smea": Pair(SMEA, lambda b, f: _seeded(b.SMEA(f=f)), same=False),
 }
 
 

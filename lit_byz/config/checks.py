@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -56,8 +56,10 @@ def check_callbacks(config: Plain) -> None:
 
 
 def check_components(config: Plain) -> None:
-    """Every constructor takes its arguments, and the model takes the images of the data set."""
+    """Every constructor takes its arguments, the server and the attack take so many workers, and
+    the model takes the images of the data set."""
     made = {group: build(group, config[group]) for group in GROUPS if group != "model"}
+    _check_counts(config, made)
     dataset, train = made["dataset"], config["train"]
     section = dict(config["model"])
     name = section["name"]
@@ -72,6 +74,23 @@ def check_components(config: Plain) -> None:
             f"train.loss = 'nll': needs log-probabilities, and model={name} returns logits; "
             "must be cross_entropy or auto"
         )
+
+
+def _check_counts(config: Plain, made: Mapping[str, Any]) -> None:
+    """The server can work on so many vectors, and the attack on so many honest workers."""
+    from lit_byz.attacks import Attack
+    from lit_byz.robust import Clip, Mix, Rule
+
+    honest = config["workers"]["honest"]
+    n = honest + config["workers"]["f"]
+    mixed = made["mix"].rows_after(n) if isinstance(made["mix"], Mix) else n
+    parts = (("clip", Clip, n), ("mix", Mix, n), ("rule", Rule, mixed), ("attack", Attack, honest))
+    for group, kind, count in parts:
+        if isinstance(made[group], kind):
+            try:
+                made[group].check(count)
+            except ValueError as error:
+                raise BadRequest(f"{group}={config[group]['name']}: {error}") from error
 
 
 def _gradient_method(config: Plain, section: str, dataset: Any) -> str:

@@ -28,6 +28,10 @@ from lit_byz.config.schema import ENVIRONMENT, NOT_IDENTITY
 
 # Hexadecimal digits of a source's hash, as people see it.
 SHOWN = 8
+# Keys that came later than results which are still good, with the value that means "as before".
+# While a key has that value it is no part of the identity, so that a run is the one that was
+# computed before the key existed. An entry stays for good: without it those results are lost.
+ADDED: dict[str, Any] = {"attack.worker": None}
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class Identity:
 
 
 def identify(plain: Mapping[str, Any], origin: str | None = None) -> Identity:
-    """The identity of a plain config (see ``NOT_IDENTITY`` for what is left out of it).
+    """The identity of a plain config (see ``NOT_IDENTITY``, ``ADDED`` for what is left out of it).
 
     ``origin`` is a hash of the checkpoint that a run begins from, if it is another run's.
     """
@@ -52,12 +56,17 @@ def identify(plain: Mapping[str, Any], origin: str | None = None) -> Identity:
         if name in NOT_IDENTITY:
             continue
         inner = value.items() if isinstance(value, Mapping) else [("", value)]
-        kept[name] = {key: v for key, v in inner if f"{name}.{key}" not in NOT_IDENTITY}
+        kept[name] = {key: v for key, v in inner if _counts(f"{name}.{key}", v)}
     if origin is not None:
         kept["origin"] = origin
     parts = [f"numerics {NUMERICS}", *_component_versions(plain)]
     parts += [f"{path} {source_of(kind)[:SHOWN]}" for path, kind in _own_classes(plain)]
     return Identity(_sha256(json.dumps(kept, sort_keys=True)), ", ".join(dict.fromkeys(parts)))
+
+
+def _counts(path: str, value: Any) -> bool:
+    """Whether a key with this value is a part of the identity."""
+    return path not in NOT_IDENTITY and not (path in ADDED and value == ADDED[path])
 
 
 def identity(config: DictConfig) -> str:

@@ -32,9 +32,11 @@ from lit_byz.robust._geometry import Basis, Geometry
 from lit_byz.robust._krum import Krum, MultiKrum
 from lit_byz.robust._mda import MDA
 from lit_byz.robust._meamed import MeaMed
+from lit_byz.robust._monna import MoNNA
 from lit_byz.robust._nnm import NNM
 from lit_byz.robust._no_clip import NoClip
 from lit_byz.robust._no_mix import NoMix
+from lit_byz.robust._smea import SMEA
 from lit_byz.robust._static_clip import StaticClip
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "MIXES",
     "NNM",
     "RULES",
+    "SMEA",
     "Average",
     "Basis",
     "Bucketing",
@@ -60,6 +63,7 @@ __all__ = [
     "Krum",
     "MeaMed",
     "Mix",
+    "MoNNA",
     "MultiKrum",
     "NoClip",
     "NoMix",

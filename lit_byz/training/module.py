@@ -119,6 +119,7 @@ class RobustDSGD(lightning.LightningModule):
             return
         workers = self.batches.workers
         self.server.check(workers + self.f)
+        self.attack.check(workers)
         if self._leave is None:
             self._leave = welcome(self.model)
         self.flat = FlatParameters(self.model)

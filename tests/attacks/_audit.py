@@ -14,6 +14,7 @@ from lit_byz.robust import (
     CWTM,
     MDA,
     NNM,
+    SMEA,
     Basis,
     CenteredClipping,
     Clip,
@@ -21,6 +22,7 @@ from lit_byz.robust import (
     GeometricMedian,
     Krum,
     MeaMed,
+    MoNNA,
     MultiKrum,
     NoClip,
     RobustAggregator,
@@ -73,6 +75,8 @@ class Case:
             "centered_clipping": CenteredClipping(float(honest.norm(dim=1).median())),
             "caf": CAF(f),
             "mda": MDA(f),
+            "monna": MoNNA(f),
+            "smea": SMEA(f),
         }
         mix = NNM(f) if self.mix == "nnm" else None
         return RobustAggregator(rules[self.rule], clip=clips[self.clip], mix=mix)

@@ -49,6 +49,7 @@ CASES = [
     Case("lf-momentum", lambda: LabelFlip(momentum=True)),
     Case("mimic", lambda: Mimic(warmup=4)),
     Case("mimic-endless", lambda: Mimic(warmup=None)),
+    Case("mimic-worker", lambda: Mimic(worker=0)),
     Case("foe-fixed", lambda: FOE(tau=3.0)),
     Case("foe-grid", FOE),
     Case("foe-line", lambda: FOE(search="line")),

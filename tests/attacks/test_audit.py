@@ -89,7 +89,7 @@ def test_many_workers(rule: str, clip: str) -> None:
     assert_searched_well(chosen, "heterogeneous")
 
 
-@pytest.mark.parametrize("rule", ["caf", "mda"])
+@pytest.mark.parametrize("rule", ["caf", "mda", "monna", "smea"])
 @pytest.mark.parametrize(
     ("clip", "mix"),
     [
@@ -98,7 +98,7 @@ def test_many_workers(rule: str, clip: str) -> None:
         pytest.param("arc", "none", marks=pytest.mark.slow),
     ],
 )
-def test_rules_that_take_long(rule: str, clip: str, mix: str) -> None:
+def test_the_other_rules(rule: str, clip: str, mix: str) -> None:
     assert_searched_well([Case(11, 2, rule, clip, mix, "foe")], "heterogeneous")
 
 

@@ -46,6 +46,9 @@ ARGUMENTS: list[tuple[Callable[[], Attack], type[Exception], str, str, object]] 
     (lambda: ALIE(None, "z_max", points=7), ValueError, "ALIE", "points", "7"),
     (lambda: Mimic(warmup=0), ValueError, "Mimic", "warmup", "0"),
     (lambda: Mimic(seed=-1), ValueError, "Mimic", "seed", "-1"),
+    (lambda: Mimic(worker=-1), ValueError, "Mimic", "worker", "-1"),
+    (lambda: Mimic(worker=1.0), TypeError, "Mimic", "worker", "1.0"),  # type: ignore[arg-type]
+    (lambda: Mimic(worker=True), TypeError, "Mimic", "worker", "True"),
     (lambda: GaussianNoise(scale=-1.0), ValueError, "GaussianNoise", "scale", "-1.0"),
     (lambda: GaussianNoise(seed=1.5), TypeError, "GaussianNoise", "seed", "1.5"),  # type: ignore[arg-type]
     (lambda: LabelFlip(beta=1.5), ValueError, "LabelFlip", "beta", "1.5"),
@@ -63,6 +66,13 @@ def test_bad_settings(
         build()
     message = str(caught.value)
     assert re.search(rf"^{owner}: {name} must be .*{re.escape(value)}$", message), message
+
+
+@each("h, worker", [(1, 1), (3, 3), (3, 50)])
+def test_a_worker_that_does_not_exist(h: int, worker: int) -> None:
+    expected = f"Mimic: worker must be one of the {h} honest workers, 0 to {h - 1}, got {worker}"
+    with pytest.raises(ValueError, match=f"^{expected}$"):
+        Mimic(worker=worker)(torch.ones(h, 2), f=1)
 
 
 def test_flipped_gradients_must_be_given() -> None:

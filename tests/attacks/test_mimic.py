@@ -1,5 +1,6 @@
 """Mimic follows the direction of greatest spread, and then one worker."""
 
+import byzfl
 import numpy as np
 import pytest
 import torch
@@ -80,6 +81,24 @@ def test_keeps_its_target_when_the_spread_turns() -> None:
     assert set(targets(attack, given, state)) == {PLANTED}
     assert set(targets(attack, turned, state)) == {PLANTED}
     assert int(state["seen"]) == 10
+
+
+@each("worker", range(H))
+def test_a_given_worker_is_repeated_from_the_first_step_to_the_last(worker: int) -> None:
+    """Whatever the heuristic's settings are, and with nothing to remember."""
+    for warmup, seed in ((1, 0), (100, 3), (None, 4)):
+        state: State = {}
+        given = rounds(seed, steps=5)
+        attack = Mimic(warmup=warmup, seed=seed, worker=worker)
+        assert targets(attack, given, state) == [worker] * 5
+        assert state == {}
+
+
+@each("worker", range(H))
+def test_a_given_worker_is_the_one_that_byzfl_mimics(worker: int) -> None:
+    x = rounds(0, steps=1)[0]
+    sent = Mimic(worker=worker)(x, f=2)
+    assert torch.equal(sent, byzfl.Mimic(epsilon=worker)(x.clone()))
 
 
 def test_direction_is_a_unit_vector_and_the_centre_a_running_mean() -> None:

@@ -89,6 +89,25 @@ CASES = {
     "rule.f=6": (
         "rule.f = 6: must satisfy 2 f < n, and n = 11 (workers.honest = 10, workers.f = 1)"
     ),
+    "rule=mda workers.honest=30 workers.f=9": (
+        "rule=mda: MDA: f=9 of n=39 rows means 211,915,132 subsets, more than the 200,000 that are "
+        "searched; take a smaller f or n, or another rule"
+    ),
+    "rule=smea workers.honest=30 workers.f=9": (
+        "rule=smea: SMEA: f=9 of n=39 rows means 211,915,132 subsets, more than the 50,000 that "
+        "are searched; take a smaller f or n, or another rule"
+    ),
+    "rule=monna rule.pivot=11": (
+        "rule=monna: MoNNA: pivot must be one of the rows 0 to n - 1, got pivot=11, n=11 rows"
+    ),
+    "mix=bucketing mix.s=3 workers.f=3": (
+        "rule=cwtm: CWTM: f must satisfy 2f < n, got f=3, n=5 rows"
+    ),
+    "attack=mimic attack.worker=-1": ("attack=mimic: Mimic: worker must be an int >= 0, got -1"),
+    "attack=mimic attack.worker=first": ("attack.worker = 'first': must be an integer or null"),
+    "attack=mimic attack.worker=10": (
+        "attack=mimic: Mimic: worker must be one of the 10 honest workers, 0 to 9, got 10"
+    ),
     "attack=foe workers.f=0": (
         "attack=foe: needs at least one Byzantine worker, and workers.f = 0; must be attack=none"
     ),

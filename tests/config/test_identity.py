@@ -77,6 +77,24 @@ def test_mis_specified_f_is_another_run() -> None:
     assert identity(compose(["server.f=2"])) != identity(compose(["workers.f=2"]))
 
 
+# The settings of runs that were computed before ``attack.worker`` existed.
+BEFORE_WORKERS = {
+    "": "b4559a28ae131573e5a84801f357b3b298a039a40a822e6087b5c49afc83f57d",
+    "dataset=digits attack.warmup=1 seed=4 workers.f=2": (
+        "e379dda228e8f70c9ddb9e045ae4fd6e563be10e885c9e0aee9bab954c17cc77"
+    ),
+}
+
+
+def test_a_key_that_came_later_leaves_earlier_runs_as_they_were() -> None:
+    for settings, known in BEFORE_WORKERS.items():
+        asked = ["attack=mimic", "trainer.accelerator=cpu", *settings.split()]
+        assert identify(compose_plain(asked)).settings == known
+        assert identify(compose_plain([*asked, "attack.worker=null"])).settings == known
+        others = [identify(compose_plain([*asked, f"attack.worker={k}"])) for k in (0, 1)]
+        assert len({known, *(other.settings for other in others)}) == 3
+
+
 def test_a_run_that_begins_elsewhere_is_another_one() -> None:
     plain = compose_plain()
     assert identify(plain) == identify(plain, None)

@@ -12,12 +12,14 @@ from lit_byz.robust import (
     CWTM,
     MDA,
     NNM,
+    SMEA,
     Average,
     CenteredClipping,
     CWMed,
     GeometricMedian,
     Krum,
     MeaMed,
+    MoNNA,
     MultiKrum,
     NoClip,
     RobustAggregator,
@@ -34,9 +36,9 @@ TAU = 2.0
 
 # Properties that not every rule has.
 TRANSLATION, ROTATION, COORDINATES = "translation", "rotation", "coordinates"
-IDEMPOTENT, ROBUST = "idempotent", "robust"
-SELECTIVE = {TRANSLATION, ROTATION, IDEMPOTENT, ROBUST}
-COORDINATEWISE = {TRANSLATION, COORDINATES, IDEMPOTENT, ROBUST}
+IDEMPOTENT, ROBUST, SYMMETRIC = "idempotent", "robust", "symmetric"
+SELECTIVE = {TRANSLATION, ROTATION, IDEMPOTENT, ROBUST, SYMMETRIC}
+COORDINATEWISE = {TRANSLATION, COORDINATES, IDEMPOTENT, ROBUST, SYMMETRIC}
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,17 @@ CASES = [
     Case("cwtm", lambda f, u: CWTM(f), reference.cwtm, COORDINATEWISE),
     Case("cwmed", lambda f, u: CWMed(), lambda x, f: reference.cwmed(x), COORDINATEWISE),
     Case("meamed", lambda f, u: MeaMed(f), reference.meamed, COORDINATEWISE),
-    Case("gm", lambda f, u: GeometricMedian(nu=0.1 * u), _gm, {ROTATION, IDEMPOTENT}),
+    Case("gm", lambda f, u: GeometricMedian(nu=0.1 * u), _gm, {ROTATION, IDEMPOTENT, SYMMETRIC}),
     Case("krum", lambda f, u: Krum(f), reference.krum, SELECTIVE),
     Case("multi_krum", lambda f, u: MultiKrum(f), reference.multi_krum, SELECTIVE),
     Case("mda", lambda f, u: MDA(f), reference.mda, SELECTIVE, most_n=11),
-    Case("centered_clipping", lambda f, u: CenteredClipping(TAU * u, 3), _cc, {ROTATION}),
+    Case(
+        "centered_clipping", lambda f, u: CenteredClipping(TAU * u, 3), _cc, {ROTATION, SYMMETRIC}
+    ),
     Case("caf", lambda f, u: CAF(f), reference.caf, SELECTIVE),
+    # Robust where the pivot, the first row, is honest: test_monna.py.
+    Case("monna", lambda f, u: MoNNA(f), reference.monna, SELECTIVE - {ROBUST, SYMMETRIC}),
+    Case("smea", lambda f, u: SMEA(f), reference.smea, SELECTIVE, most_n=11),
 ]
 
 

@@ -182,6 +182,31 @@ def mda(x: Array, f: int) -> list[Array]:
     ]
 
 
+def monna(x: Array, f: int, pivot: int = 0) -> list[Array]:
+    distances, count = ((x - x[pivot]) ** 2).sum(axis=1), len(x) - f
+    others = [i for i in range(len(x)) if i != pivot]
+    last = np.sort(distances[others])[count - 2] if count > 1 else 0.0
+    sure = [pivot, *(i for i in others if distances[i] < last * (1 - TIE))]
+    tied = [i for i in others if abs(distances[i] - last) <= last * TIE]
+    choices = itertools.combinations(tied, count - len(sure))
+    return [x[[*sure, *chosen]].mean(axis=0) for chosen in itertools.islice(choices, 1000)]
+
+
+def main_variance(x: Array) -> float:
+    """The largest eigenvalue of the covariance, from the singular values of the centred rows."""
+    moved = x - x[0]  # which loses nothing where rows are nearly the same
+    return float(np.linalg.svd(moved - moved.mean(axis=0), compute_uv=False)[0] ** 2 / len(x))
+
+
+def smea(x: Array, f: int) -> list[Array]:
+    variances = [main_variance(x[chosen]) for chosen in subsets(len(x), f)]
+    return [
+        x[chosen].mean(axis=0)
+        for chosen, variance in zip(subsets(len(x), f), variances, strict=True)
+        if variance <= min(variances) * (1 + TIE)
+    ]
+
+
 def centered_clipping(x: Array, tau: float, iterations: int) -> list[Array]:
     v = np.zeros(x.shape[1])
     for _ in range(iterations):

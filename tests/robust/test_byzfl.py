@@ -15,6 +15,7 @@ from lit_byz.robust import (
     CWTM,
     MDA,
     NNM,
+    SMEA,
     Average,
     Bucketing,
     CenteredClipping,
@@ -22,6 +23,7 @@ from lit_byz.robust import (
     GeometricMedian,
     Krum,
     MeaMed,
+    MoNNA,
     MultiKrum,
     RobustAggregator,
     StaticClip,
@@ -40,6 +42,7 @@ PAIRS = {
     "multi_krum": (MultiKrum, lambda f: byzfl.MultiKrum(f=f)),
     "meamed": (MeaMed, lambda f: byzfl.Meamed(f=f)),
     "mda": (MDA, lambda f: byzfl.MDA(f=f)),
+    "monna": (MoNNA, lambda f: byzfl.MoNNA(f=f)),
     "centered_clipping": (
         lambda f: CenteredClipping(tau=2.0, iterations=3),
         lambda f: byzfl.CenteredClipping(L=3, tau=2.0),
@@ -106,6 +109,31 @@ def test_bucketing_agrees_where_chance_has_no_say() -> None:
     for s in (1, 6):
         ours, theirs = Bucketing(s)(x), byzfl.Bucketing(s=s)(x.copy())
         np.testing.assert_allclose(np.sort(ours, axis=0), np.sort(theirs, axis=0), rtol=1e-9)
+
+
+@every_family
+@each("n, f", [(5, 2), (8, 1), (11, 5)])
+def test_nearest_neighbours_of_any_pivot_agree(family: str, n: int, f: int) -> None:
+    x = matrix(family, n, f, 23, np.float64)
+    for pivot in range(n):
+        if len(reference.monna(x, f, pivot)) == 1:
+            assert_same(MoNNA(f, pivot)(x), byzfl.MoNNA(f=f, idx=pivot)(x.copy()), x, 1e-7)
+
+
+@every_family
+@each("n, f", [(5, 2), (8, 1), (11, 1), (11, 5)])
+def test_smallest_main_variances_agree_in_one_direction(family: str, n: int, f: int) -> None:
+    """With one coordinate ByzFL's power iteration has only one direction to find."""
+    x = matrix(family, n, f, 1, np.float64)
+    assert_same(SMEA(f)(x), byzfl.SMEA(f=f)(x.copy()), x, 1e-7)
+
+
+@each("n, f", [(5, 2), (8, 1), (11, 1), (11, 5)])
+def test_smallest_main_variances_agree_where_one_subset_stands_out(n: int, f: int) -> None:
+    """f vectors a million times longer: whatever direction is looked at, they show."""
+    np.random.seed(0)  # noqa: NPY002 - ByzFL draws from it
+    x = matrix("outliers", n, f, 23, np.float64)
+    assert_same(SMEA(f)(x), byzfl.SMEA(f=f)(x.copy()), x, 1e-7)
 
 
 # --- disagreements -------------------------------------------------------------------------------
@@ -197,6 +225,29 @@ def test_their_spectral_filter_has_no_answer_without_byzantine_workers() -> None
     x = matrix("gaussian", 5, 0, 3, np.float64)
     assert byzfl.CAF(f=0)(x) is None
     np.testing.assert_allclose(CAF(0)(x), x.mean(axis=0), rtol=1e-9)
+
+
+def test_their_smallest_main_variance_is_random() -> None:
+    """One power iteration from a random vector there, another one for each subset, so that the
+    subset is often not the best; the exact eigenvalue here."""
+    x = matrix("gaussian", 9, 3, 23, np.float64)
+    np.random.seed(0)  # noqa: NPY002 - ByzFL draws from it
+    variances = {
+        tuple(x[chosen].mean(axis=0).round(9)): reference.main_variance(x[chosen])
+        for chosen in reference.subsets(9, 3)
+    }
+    theirs = [variances[tuple(byzfl.SMEA(f=3)(x).round(9))] for _ in range(5)]
+    ours = variances[tuple(SMEA(3)(x).round(9))]
+    assert ours == min(variances.values())
+    assert max(theirs) > 1.05 * ours
+
+
+def test_their_smallest_main_variance_has_no_answer_for_copies() -> None:
+    """Where all vectors are equal there is no direction: no subset is taken, and then used."""
+    x = np.ones((5, 3))
+    with np.errstate(invalid="ignore"), pytest.raises(IndexError):
+        byzfl.SMEA(f=1)(x.copy())
+    np.testing.assert_allclose(SMEA(1)(x), np.ones(3), rtol=1e-12)
 
 
 def test_their_rules_pass_on_what_is_not_finite() -> None:

@@ -11,6 +11,7 @@ from lit_byz.robust import (
     CWTM,
     MDA,
     NNM,
+    SMEA,
     Average,
     Bucketing,
     CenteredClipping,
@@ -18,6 +19,7 @@ from lit_byz.robust import (
     GeometricMedian,
     Krum,
     MeaMed,
+    MoNNA,
     MultiKrum,
     RobustAggregator,
     StaticClip,
@@ -64,6 +66,12 @@ def test_rules_on_a_line() -> None:
     assert near(MultiKrum(f=2)(x), 1)
     assert near(MDA(f=1)(x), 7 / 4)
     assert near(MDA(f=2)(x), 1)
+    assert near(SMEA(f=1)(x), 7 / 4)
+    assert near(SMEA(f=2)(x), 1)
+    assert near(MoNNA(f=1)(x), 7 / 4)
+    assert near(MoNNA(f=2)(x), 1)
+    assert near(MoNNA(f=2, pivot=3)(x), 7 / 3)  # 4 and its nearest, 2 and 1
+    assert near(MoNNA(f=2, pivot=4)(x), 106 / 3)  # who trusts 100 gets 100, 4 and 2
     # The far vector's weight goes to 0; the others keep 1 − (21.4 − x)²/78.6², 3.749 of them.
     assert near(CAF(f=1)(x), 1.7646058)
     # 0 → (0 + 1 + 2 + 2 + 2)/5 = 1.4 → 1.4 + (−1.4 − 0.4 + 0.6 + 2 + 2)/5
@@ -71,6 +79,14 @@ def test_rules_on_a_line() -> None:
     assert near(CenteredClipping(tau=2.0, iterations=2)(x), 1.96)
     # Weights 1/max(ν, distance to 0) with ν = 1: 1, 1, 1/2, 1/4, 1/100.
     assert near(GeometricMedian(nu=1.0, iterations=1)(x), 4 / 2.76)
+
+
+def test_main_variance_is_not_the_diameter() -> None:
+    """Two equal vectors and one 2 away have diameter 2 and variances 8/9, 0; the triangle has
+    diameter 2.06 and variances 0.667, 0.72."""
+    x = torch.tensor([[0.0, 0.0], [2.0, 0.0], [2.0, 0.0], [1.0, 1.8]])
+    assert near(MDA(f=1)(x), 4 / 3, 0)
+    assert near(SMEA(f=1)(x), 1, 0.6)
 
 
 def test_clips() -> None:

@@ -15,6 +15,7 @@ from tests.robust._cases import (
     IDEMPOTENT,
     MIXES,
     ROTATION,
+    SYMMETRIC,
     TRANSLATION,
     Case,
     having,
@@ -48,7 +49,7 @@ def unique_answer(case: Case, x: torch.Tensor, f: int) -> bool:
     return len(answers) == 1
 
 
-@every_case
+@pytest.mark.parametrize("case", having(SYMMETRIC), ids=lambda case: case.name)
 @given(given=ordinary())
 def test_order_of_the_vectors_does_not_matter(case: Case, given: tuple) -> None:
     x, f = given

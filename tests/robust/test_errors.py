@@ -13,6 +13,7 @@ from lit_byz.robust import (
     CWTM,
     MDA,
     NNM,
+    SMEA,
     Average,
     Bucketing,
     CenteredClipping,
@@ -20,6 +21,7 @@ from lit_byz.robust import (
     GeometricMedian,
     Krum,
     MeaMed,
+    MoNNA,
     MultiKrum,
     NoClip,
     RobustAggregator,
@@ -27,7 +29,7 @@ from lit_byz.robust import (
 )
 from tests._each import each
 
-WITH_F = [ARC, NNM, CWTM, Krum, MultiKrum, MeaMed, MDA, CAF]
+WITH_F = [ARC, NNM, CWTM, Krum, MultiKrum, MeaMed, MDA, CAF, MoNNA, SMEA]
 EVERYTHING = [
     *(build(1) for build in WITH_F),
     *(NoClip(), StaticClip(1.0), Bucketing(2), Average(), CWMed(), GeometricMedian()),
@@ -102,6 +104,9 @@ ARGUMENTS = [
     (lambda: GeometricMedian(tolerance=-1e-3), ValueError, "GeometricMedian", "tolerance", -0.001),
     (lambda: CenteredClipping(-2.0, 1), ValueError, "CenteredClipping", "tau", -2.0),
     (lambda: CenteredClipping(1.0, 0), ValueError, "CenteredClipping", "iterations", 0),
+    (lambda: MoNNA(1, pivot=-1), ValueError, "MoNNA", "pivot", -1),
+    (lambda: MoNNA(1, pivot=1.0), TypeError, "MoNNA", "pivot", 1.0),
+    (lambda: MoNNA(1, pivot=None), TypeError, "MoNNA", "pivot", None),
 ]
 
 
@@ -110,9 +115,25 @@ def test_bad_settings(call: Callable, error: type, owner: str, name: str, value:
     assert_names(message_of(error, call), owner, name, value)
 
 
-def test_too_many_subsets() -> None:
-    message = message_of(ValueError, lambda: MDA(9)(torch.ones(39, 2)))
-    assert_names(message, "MDA", "f=9", "n=39")
+@each("build", [MDA, SMEA])
+def test_too_many_subsets(build: type) -> None:
+    """Before any of them is looked at, alone as in a composition."""
+    server = RobustAggregator(build(9), clip=ARC(9), mix=NNM(9))
+    for call in (lambda: build(9)(torch.ones(39, 2)), lambda: server(torch.ones(39, 2))):
+        message = message_of(ValueError, call)
+        assert_names(message, build.__name__, "f=9", "n=39", "211,915,132")
+
+
+@each("n, pivot", [(3, 3), (7, 7), (7, 100)])
+def test_a_pivot_that_does_not_exist(n: int, pivot: int) -> None:
+    message = message_of(ValueError, lambda: MoNNA(1, pivot)(torch.ones(n, 2)))
+    assert_names(message, "MoNNA", f"pivot={pivot}", f"n={n}", "0 to n - 1")
+
+
+def test_buckets_leave_no_row_for_the_pivot() -> None:
+    server = RobustAggregator(MoNNA(1, pivot=5), mix=Bucketing(2))
+    message = message_of(ValueError, lambda: server(torch.ones(9, 3)))
+    assert_names(message, "MoNNA", "pivot=5", "n=5")
 
 
 @everything

@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 import torch
 
-from lit_byz.robust import ARC, CWTM, MDA, NNM, Average, Krum, MultiKrum, RobustAggregator
+from lit_byz.robust import (
+    ARC,
+    CWTM,
+    MDA,
+    NNM,
+    SMEA,
+    Average,
+    Krum,
+    MoNNA,
+    MultiKrum,
+    RobustAggregator,
+)
 from tests._each import each
 from tests.robust import _reference as reference
 from tests.robust._cases import CASES, CLIPS, MIXES, Case, server
@@ -46,7 +57,7 @@ def test_thresholds() -> None:
         assert explained.clipped.tolist() == clipped
 
 
-@each("rule, count", [(Krum(2), 1), (MultiKrum(2), 5), (MDA(2), 5)])
+@each("rule, count", [(Krum(2), 1), (MultiKrum(2), 5), (MDA(2), 5), (MoNNA(2, 3), 5), (SMEA(2), 5)])
 def test_selected_rows(rule: object, count: int) -> None:
     x = torch.from_numpy(matrix("outliers", 7, 2, 30, np.float64))
     explained = RobustAggregator(rule).explain(x)

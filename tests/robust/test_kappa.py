@@ -13,6 +13,7 @@ from lit_byz.robust import (
     ARC,
     CWTM,
     NNM,
+    SMEA,
     Average,
     CWMed,
     GeometricMedian,
@@ -42,18 +43,24 @@ def rule(name: str, f: int) -> Rule:
         "gm": CONVERGED,
         "krum": Krum(f),
         "multi_krum": MultiKrum(f),
+        "smea": SMEA(f),
     }
     return rules[name]
 
 
 def kappa_alone(name: str, n: int, f: int) -> float:
-    """κ of a rule without mixing: Allouah et al., *Fixing by Mixing*, 2023, table 1."""
+    """κ of a rule without mixing: Allouah et al., *Fixing by Mixing*, 2023, table 1.
+
+    SMEA's: two sets of n − f rows share n − 2f of them, whose mean is within the square root of
+    δ times the main variance of either set's mean.
+    """
     delta = f / (n - 2 * f)
     return {
         "cwtm": 6 * delta * (1 + delta),
         "cwmed": 4 * (1 + delta) ** 2,
         "gm": 4 * (1 + delta) ** 2,
         "krum": 6 * (1 + delta),
+        "smea": 4 * delta,
     }[name]
 
 
@@ -81,7 +88,7 @@ def hostile(draw: st.DrawFn) -> tuple[np.ndarray, int]:
 
 
 after_mixing = pytest.mark.parametrize("name", ["cwtm", "cwmed", "gm", "multi_krum"])
-without_mixing = pytest.mark.parametrize("name", ["cwtm", "cwmed", "gm", "krum"])
+without_mixing = pytest.mark.parametrize("name", ["cwtm", "cwmed", "gm", "krum", "smea"])
 small_sizes = pytest.mark.parametrize(
     ("n", "f"), [(3, 1), (5, 2), pytest.param(7, 2, marks=pytest.mark.slow)]
 )
@@ -120,6 +127,18 @@ def test_arc_keeps_rules_without_mixing_robust(name: str, given: tuple) -> None:
     assert_robust(bounded(x), x, f, theory.kappa_arc(kappa, n, f), slack)
 
 
+@given(given=hostile())
+def test_smallest_main_variance_is_robust_in_every_direction(given: tuple) -> None:
+    """‖F(x) − x̄_S‖² ≤ 4f/(n − 2f) · the main variance of S, which is less than the mean of
+    ‖x_i − x̄_S‖² wherever S is spread in more than one direction."""
+    x, f = given
+    output, slack = SMEA(f)(x), 1e-9 * reference.norms(x).max()
+    for S in reference.subsets(len(x), f):
+        bound = 4 * f / (len(x) - 2 * f) * reference.main_variance(x[S])
+        error = np.linalg.norm(output - x[S].mean(axis=0))
+        assert error <= math.sqrt(bound) * (1 + 1e-7) + slack, S
+
+
 @given(given=hostile(), zeta=st.sampled_from([0.0, 0.5, 1.0, 1.5]))
 def test_arc_with_another_zeta_keeps_rules_robust(given: tuple, zeta: float) -> None:
     x, f = given
@@ -144,7 +163,7 @@ def test_searched_inputs_stay_within_the_bounds(name: str, n: int, f: int) -> No
         assert_robust(server(found.x).numpy(), found.x.numpy(), f, kappa, 1e-6)
 
 
-@pytest.mark.parametrize("name", ["cwtm", "cwmed", "krum"])
+@pytest.mark.parametrize("name", ["cwtm", "cwmed", "krum", "smea"])
 @small_sizes
 def test_searched_inputs_stay_within_the_bounds_without_mixing(name: str, n: int, f: int) -> None:
     kappa = kappa_alone(name, n, f)

@@ -1,12 +1,13 @@
 """Who is averaged, when vectors are nearly the same: cancellation must not choose."""
 
 import numpy as np
+import pytest
 import torch
 
-from lit_byz.robust import ARC, MDA, NNM, Krum, MultiKrum, RobustAggregator
+from lit_byz.robust import ARC, MDA, NNM, SMEA, Krum, MoNNA, MultiKrum, RobustAggregator, _subsets
 from tests._each import each
 from tests.robust import _reference as reference
-from tests.robust._inputs import tagged_cluster
+from tests.robust._inputs import FAMILIES, matrix, tagged_cluster
 
 LEAST_GAP = 1e-6
 
@@ -37,6 +38,8 @@ def test_neighbours_at_norm_1e6(n: int, f: int, spread: int, dtype: type, either
     mixed = NNM(f)(torch.from_numpy(x))
     expected = [set(chosen) for chosen in reference.neighbours(reference.exact(x), f)]
     assert [tagged_rows(row, n) for row in mixed] == expected
+    for pivot in range(n):
+        assert tagged_rows(MoNNA(f, pivot)(torch.from_numpy(x)), n) == expected[pivot]
 
 
 @dtypes
@@ -57,11 +60,44 @@ def test_lowest_scores_at_norm_1e6(
 @dtypes
 @spreads
 @each("n, f", [(3, 1), (5, 2), (8, 3), (11, 1)])
-def test_smallest_diameter_at_norm_1e6(n: int, f: int, spread: int, dtype: type) -> None:
+def test_smallest_spread_at_norm_1e6(n: int, f: int, spread: int, dtype: type) -> None:
     x = separated_cluster(n, f, spread, dtype)
-    chosen = sorted(tagged_rows(MDA(f)(torch.from_numpy(x)), n))
-    allowed = [tagged_rows(torch.from_numpy(a), n) for a in reference.mda(reference.exact(x), f)]
-    assert set(chosen) in allowed
+    for rule, answers in ((MDA(f), reference.mda), (SMEA(f), reference.smea)):
+        chosen = tagged_rows(rule(torch.from_numpy(x)), n)
+        allowed = [tagged_rows(torch.from_numpy(a), n) for a in answers(reference.exact(x), f)]
+        assert chosen in allowed, rule
+
+
+@each("rule", [MDA(3), SMEA(3)])
+def test_subsets_in_any_portions(rule: object) -> None:
+    """All subsets at once, a few, or one by one: the first of the best is taken."""
+    x = torch.from_numpy(np.stack([matrix(name, 9, 3, 5, np.float64) for name in FAMILIES]))
+    x[:, 4:6] = x[:, 3:4]  # ties
+    together = RobustAggregator(rule).explain(x)
+    for entries in (1, 500, 5000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_subsets, "ENTRIES", entries)
+            assert torch.equal(RobustAggregator(rule).explain(x).selected, together.selected)
+
+
+def test_rounding_does_not_choose_between_subsets() -> None:
+    """Three of one vector and two of another are spread as far as two and three."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        a, b, c = rng.normal(size=(3, 40))
+        x = np.stack([a, b, a, b, b, a, 5 * c])
+        selected = RobustAggregator(SMEA(2)).explain(torch.from_numpy(x)).selected
+        assert selected.nonzero().flatten().tolist() == [0, 1, 2, 3, 4]
+
+
+@each("far", [1e100, 9e153])
+def test_squared_distances_that_overflow(far: float, either_path: str) -> None:
+    """Vectors so long that only their distances have no number are far away, and no more."""
+    x = torch.from_numpy(matrix("gaussian", 7, 2, 2, np.float64))
+    x[1], x[4] = far, -far
+    honest = [0, 2, 3, 5, 6]
+    for rule in (MDA(2), SMEA(2), MoNNA(2), MultiKrum(2)):
+        torch.testing.assert_close(rule(x), x[honest].mean(0))
 
 
 @each("scale", [1e-30, 1e-10, 1.0, 1e9])
