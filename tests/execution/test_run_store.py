@@ -107,7 +107,7 @@ def test_params_can_be_filtered(store: Store, tracked: Run, result: TrainResult)
 def test_artifacts(store: Store, tracked: Run, tmp_path: Path) -> None:
     run_id = tracked.info.run_id
     paths = {item.path for item in store.client.list_artifacts(run_id)}
-    assert paths == {"config.yaml", "figures"}
+    assert paths == {"config.yaml", "figures", "model"}
     figures = {item.path: item.file_size for item in store.client.list_artifacts(run_id, "figures")}
     assert figures.keys() == {
         "figures/accuracy.png",
