@@ -64,7 +64,7 @@ def show(
     for experiment in chosen:
         if experiment.kind == "labels" and not everything:
             parts.append(render_labels(experiment, folder / experiment.short, formats))
-        elif experiment.name in surveys and (surveys[experiment.name].done or not everything):
+        elif experiment.name in surveys and (surveys[experiment.name].begun or not everything):
             found = surveys[experiment.name]
             parts.append(render(found, folder / experiment.short, formats))
     files = [path for part in parts for path in part.files]

@@ -93,6 +93,12 @@ class Survey:
         return len({o.identity for o in self._outcomes() if o.complete})
 
     @property
+    def begun(self) -> bool:
+        """Whether there is a run of a method, and not of the baseline alone."""
+        every = ((cell, run) for cell in self.methods for run in cell.result.record.runs)
+        return any((o := cell.result.outcome(run)) and o.complete for cell, run in every)
+
+    @property
     def failed(self) -> int:
         return len({o.identity for o in self._outcomes() if o.status == "failed"})
 
