@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.browser import Chromium, mlflow_ui
+from lit_byz._passwords import without_passwords
 from lit_byz.cli.command import Parser, guarded
 from lit_byz.errors import RunFailed
 from lit_byz.tracking import Store, default_uri, open_store
@@ -139,7 +140,8 @@ def _plot(page: Chromium, cells: Cells) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     parser = Parser(__doc__ or "")
-    parser.add_argument("--uri", default=default_uri(), help="of the store; default: %(default)s")
+    shown = without_passwords(default_uri()).replace("%", "%%")
+    parser.add_argument("--uri", default=default_uri(), help=f"of the store; default: {shown}")
     parser.add_argument("--experiment", default="lit_byz", help="default: %(default)s")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("compare.png"))
     options = parser.parse_args(arguments)

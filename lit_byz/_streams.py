@@ -79,4 +79,4 @@ def _torch_seed(seed: int, stream: Stream, where: tuple[int, ...]) -> int:
     if not where:
         return seed
     (step,) = where
-    return seed * STRIDE + step
+    return (seed * STRIDE + step) % 2**64  # as many bits as torch takes

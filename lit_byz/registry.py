@@ -1,10 +1,12 @@
 """Components by name: one registry per kind (rule, attack, data set, …)."""
 
 import difflib
-import importlib
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import TypeVar
 
+from lit_byz._imports import is_path, module_of
 from lit_byz.errors import BadRequest
 
 Component = TypeVar("Component", bound=type)
@@ -22,17 +24,24 @@ def nearest(word: str, options: Iterable[str]) -> str:
 class Registry:
     """Classes of one kind, by name. A dotted path reaches a class that is registered nowhere.
 
-    >>> shapes = Registry("shape")
+    ``base`` is the dotted path of the class that they derive from, ``example`` a few lines of code
+    that show how. What does not derive from it is refused before anything of it is called.
+
+    >>> shapes = Registry("shape", "numbers.Number")
     >>> @shapes.register("circle")
     ... class Circle: ...
     >>> shapes["circle"] is Circle
     True
-    >>> shapes["collections.OrderedDict"].__name__
-    'OrderedDict'
+    >>> shapes["lit_byz.registry.Registry"]
+    Traceback (most recent call last):
+    lit_byz.errors.BadRequest: shape 'lit_byz.registry.Registry': must derive from numbers.Number:
+    `from numbers import Number`
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, base: str | None = None, example: str = "") -> None:
         self.kind = kind
+        self.base = base
+        self.example = example
         self._classes: dict[str, type] = {}
 
     def register(self, name: str) -> Callable[[Component], Component]:
@@ -58,7 +67,7 @@ class Registry:
         if name in self._classes:
             return self._classes[name]
         if "." in name:
-            return self._import(name)
+            return self._at(name)
         raise BadRequest(f"unknown {self.kind} '{name}': {nearest(name, self)}")
 
     def name_of(self, component: type) -> str:
@@ -68,29 +77,46 @@ class Registry:
                 return name
         return f"{component.__module__}.{component.__qualname__}"
 
-    def _import(self, path: str) -> type:
-        if not all(part.isidentifier() for part in path.split(".")):
-            raise BadRequest(
-                f"{self.kind} '{path}': must be a dotted path such as my_module.MyClass"
-            )
-        module_name, _, attribute = path.rpartition(".")
-        try:
-            module = importlib.import_module(module_name)
-        except ImportError as error:
-            raise BadRequest(
-                f"{self.kind} '{path}': cannot import {module_name}: {error}"
-            ) from error
-        component = getattr(module, attribute, None)
-        if component is None:
-            options = [
-                name
-                for name, value in vars(module).items()
-                if isinstance(value, type) and not name.startswith("_")
-            ]
-            raise BadRequest(
-                f"{self.kind} '{path}': {module_name} has no '{attribute}'; "
-                f"{nearest(attribute, options)}"
-            )
-        if not isinstance(component, type):
-            raise BadRequest(f"{self.kind} '{path}' is a {type(component).__name__}, not a class")
-        return component
+    def _at(self, path: str) -> type:
+        what = f"{self.kind} '{path}'"
+        if not is_path(path):
+            raise BadRequest(f"{what}: must be a dotted path such as my_module.MyClass")
+        # Nothing of Python's own derives from our classes, and some of it acts when it is imported.
+        foreign = self.base is not None and path.partition(".")[0] in sys.stdlib_module_names
+        found = object if foreign else _class_at(path, what)
+        # Derived in fact: what issubclass says, a class can change.
+        if self.base is not None and self._base_class not in found.__mro__[1:]:
+            raise BadRequest(f"{what}: must derive from {self._derive()}")
+        return found
+
+    @cached_property
+    def _base_class(self) -> type:
+        assert self.base is not None
+        return _class_at(self.base, self.kind)
+
+    def _derive(self) -> str:
+        """The base class, where to import it from, and how to derive from it."""
+        module, _, name = str(self.base).rpartition(".")
+        lines = self.example.splitlines() or [f"from {module} import {name}"]
+        shown = " / ".join(f"`{line}`" for line in lines)
+        return f"{self.base}{', such as' if self.example else ':'} {shown}"
+
+
+def _class_at(path: str, what: str) -> type:
+    """The class at a dotted path; nothing is called."""
+    module, attribute = module_of(path, what), path.rpartition(".")[2]
+    try:
+        found = getattr(module, attribute, None)
+    except Exception as error:  # a module may look its names up by code of its own
+        raise BadRequest(f"{what}: {type(error).__name__}: {error}") from error
+    if found is None:
+        options = [
+            name
+            for name, value in vars(module).items()
+            if isinstance(value, type) and not name.startswith("_")
+        ]
+        hint = nearest(attribute, options)
+        raise BadRequest(f"{what}: {module.__name__} has no '{attribute}'; {hint}")
+    if not isinstance(found, type):
+        raise BadRequest(f"{what} is a {type(found).__name__}, not a class")
+    return found

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 
 # A suite that a script starts in the background ignores Ctrl-C, and so would all that it tests.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -23,6 +24,14 @@ settings.register_profile(
 # Chosen with --hypothesis-profile=thorough.
 settings.register_profile("thorough", settings.get_profile("lit_byz"), max_examples=200)
 settings.load_profile("lit_byz")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_named_before() -> Iterator[None]:
+    """A module that one test names on a command line is not named in the next."""
+    os.environ.pop("LIT_BYZ_IMPORT", None)
+    yield
+    os.environ.pop("LIT_BYZ_IMPORT", None)
 
 
 @pytest.fixture(autouse=True)

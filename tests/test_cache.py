@@ -1,11 +1,13 @@
 """Where the cache is: where the user says, else where the system keeps caches."""
 
+import contextlib
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from lit_byz._cache import cache_folder
+from lit_byz._cache import cache_folder, private_folder
 
 
 @pytest.fixture(autouse=True)
@@ -33,3 +35,32 @@ def test_the_places_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert cache_folder("kernels") == at_home
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
     assert cache_folder("kernels") == tmp_path / "other" / "lit_byz" / "kernels"
+
+
+def test_a_private_folder_is_closed_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = cache_folder("kernels")
+    folder.chmod(0o777)
+    assert private_folder("kernels") == folder.resolve()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_of_somebody_else_is_not_private(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = cache_folder("kernels")
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(PermissionError, match=r"kernels belongs to another user$"):
+        private_folder("kernels")
+
+
+@pytest.mark.parametrize(("mode", "fits"), [(0o755, True), (0o777, False), (0o1777, True)])
+def test_a_folder_that_others_can_replace_is_not_private(mode: int, fits: bool) -> None:
+    above = cache_folder()
+    above.chmod(mode)
+    expected = contextlib.nullcontext() if fits else pytest.raises(PermissionError, match="open to")
+    with expected:
+        private_folder("kernels")
+
+
+def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", os.devnull)
+    with pytest.raises(OSError):
+        cache_folder("kernels")

@@ -127,3 +127,11 @@ def test_layers_that_draw_on_their_own() -> None:
         drawn = torch.rand(2)
         torch.manual_seed(5_000_022)
         assert torch.equal(drawn, torch.rand(2))
+
+
+def test_the_largest_seed_has_streams_too() -> None:
+    largest = 2**63 - 1
+    for stream in Stream:
+        first, second = (torch_generator(largest, stream, step) for step in (10**6, 10**6 + 1))
+        assert first.initial_seed() != second.initial_seed()
+    assert torch_generator(3, Stream.NOISE, 5).initial_seed() == 3 * 1_000_003 + 5

@@ -1,8 +1,10 @@
 """Compiled code: built once per machine, absent where nothing compiles.
 
 The first use compiles the folder's files with the system's C++ compiler (about four seconds) into
-the user's cache. Without a compiler, or with ``LIT_BYZ_COMPILE=0``, :func:`library` is None and the
-callers take their plain torch path, which gives the same numbers up to rounding.
+the user's cache. What is loaded from there is executed, so it must be a folder that no other user
+can write to; else every process compiles for itself. Without a compiler, or with
+``LIT_BYZ_COMPILE=0``, :func:`library` is None and the callers take their plain torch path, which
+gives the same numbers up to rounding.
 """
 
 import ctypes
@@ -21,7 +23,7 @@ from typing import Any
 
 import torch
 
-from lit_byz._cache import cache_folder
+from lit_byz._cache import is_own, private_folder
 from lit_byz._native._signatures import SUFFIX, declare
 
 __all__ = ["SUFFIX", "function", "library", "plain_torch"]
@@ -67,21 +69,35 @@ def _openmp(compiler: str) -> tuple[str, ...]:
     return ("-fopenmp",) if "Free Software Foundation" in asked.stdout else ()
 
 
-def _build(compiler: str) -> Path:
+@contextmanager
+def _place() -> Iterator[Path]:
+    """The folder of compiled files: in the user's cache, or else a new one for a moment."""
+    try:
+        kept = private_folder("kernels")
+    except OSError as error:
+        _warn(f"compiled kernels are not kept: {error}")
+        with tempfile.TemporaryDirectory(prefix="lit_byz-") as folder:
+            yield Path(folder)
+    else:
+        yield kept
+
+
+def _build(compiler: str, place: Path) -> Path:
     source = b"".join(path.read_bytes() for path in (*SOURCES, *HEADERS))
     flags = (*FLAGS, *_openmp(compiler))
     described = repr((flags, compiler, torch.__version__, _machine()))
     key = hashlib.sha256(source + described.encode()).hexdigest()[:20]
-    target = cache_folder("kernels") / f"{key}.so"
-    if target.exists():
+    target = place / f"{key}.so"
+    if target.exists() and is_own(target):
         return target
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+    with tempfile.TemporaryDirectory(dir=place) as folder:
         for native in ("-march=native", "-mcpu=native", None):
             try:
                 product = _compile([compiler, *flags, *([native] if native else [])], Path(folder))
             except OSError as error:
                 failure = error
             else:
+                product.chmod(0o700)
                 product.replace(target)
                 return target
     raise failure
@@ -135,10 +151,16 @@ def _loaded() -> ctypes.CDLL | None:
     if compiler is None:
         return None
     try:
-        return declare(ctypes.CDLL(str(_build(compiler))))
+        with _place() as place:
+            return declare(ctypes.CDLL(str(_build(compiler, place))))
     except OSError as error:
-        warnings.warn(f"lit_byz: no compiled kernels, using plain torch: {error}", stacklevel=2)
+        _warn(f"no compiled kernels, using plain torch: {error}")
         return None
+
+
+def _warn(message: str) -> None:
+    """One line, without a line of source below it."""
+    warnings.warn_explicit(" ".join(message.split()), UserWarning, __package__ or "", 0)
 
 
 def function(name: str, dtype: torch.dtype) -> Any:

@@ -13,7 +13,13 @@ from lit_byz.registry import Registry
 from lit_byz.robust import CLIPS, RULES, Average, Basis, Geometry, RobustAggregator
 from lit_byz.robust.vectors import as_rows, on_finite_rows
 
-ATTACKS = Registry("attack")
+ATTACKS = Registry(
+    "attack",
+    "lit_byz.attacks.Attack",
+    "from lit_byz.attacks import Attack, Move\n"
+    "class MyAttack(Attack):\n"
+    "    def plan(self, scene, state): return Move(scene.honest, -scene.mean)",
+)
 
 # What an attack remembers from step to step. It starts empty and holds tensors only, so that a
 # checkpoint can carry it.

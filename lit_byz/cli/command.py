@@ -7,10 +7,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from lit_byz._passwords import without_passwords, without_secrets_of
 from lit_byz.errors import BadRequest
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
+
+STORE = "MLFLOW_TRACKING_URI"
+LONGEST_LINE, LONGEST_WORD = 2000, 300
 
 Run = Callable[["DictConfig", argparse.Namespace], int | None]
 
@@ -53,12 +57,12 @@ def command(
 
     ``options`` adds a command's own options to the parser. For ``sys.exit`` in a pipeline.
     """
-    # Here, because commands without a config start several times as fast without them.
-    from omegaconf import OmegaConf
-
-    from lit_byz.config.compose import compose
 
     def parse_and_run(arguments: Sequence[str]) -> int | None:
+        # Here, because commands without a config start several times as fast without it.
+        from lit_byz.config import plain_yaml
+        from lit_byz.config.compose import compose, to_plain
+
         parser = Parser(description, settings_help)
         parser.add_argument("settings", nargs="*", metavar="key=value", help="see below")
         parser.add_argument(
@@ -69,7 +73,7 @@ def command(
         parsed = parser.parse_intermixed_args(arguments)
         config = compose(parsed.settings)
         if parsed.print_config:
-            sys.stdout.write(OmegaConf.to_yaml(config))
+            sys.stdout.write(plain_yaml.write(without_passwords(to_plain(config))))
             return 0
         return run(config, parsed)
 
@@ -82,12 +86,8 @@ def guarded(run: Callable[[Sequence[str]], int | None], argv: Sequence[str] | No
     2 for a bad request, 130 for Ctrl-C, 1 for anything else. ``--debug`` adds the traceback.
     """
     arguments = sys.argv[1:] if argv is None else argv
-    # A user's own class is named by a dotted path that starts where the command is typed. Last, so
-    # that no file there hides an installed module.
-    here = os.getcwd()  # noqa: PTH109 - sys.path holds strings
-    if here not in sys.path:
-        sys.path.append(here)
     try:
+        _look_here()
         return run(arguments) or 0
     except KeyboardInterrupt:
         return _report("interrupted", 130, arguments)
@@ -103,8 +103,35 @@ def guarded(run: Callable[[Sequence[str]], int | None], argv: Sequence[str] | No
         return _report(text if kind == "RunFailed" else f"{kind}: {text}", 1, arguments)
 
 
+def _look_here() -> None:
+    """Find modules in the working directory.
+
+    A user's own class is named by a dotted path that starts where the command is typed. Last, so
+    that no file there hides an installed module.
+    """
+    try:
+        here = os.getcwd()  # noqa: PTH109 - sys.path holds strings
+    except OSError as error:
+        raise BadRequest(f"the working directory cannot be found: {error.strerror}") from error
+    if here not in sys.path:
+        sys.path.append(here)
+
+
 def _report(message: str, code: int, arguments: Sequence[str]) -> int:
+    """One line, whatever a message has in it: neither passwords nor what moves a cursor."""
+    known = [*(word.partition("=")[2] or word for word in arguments), os.environ.get(STORE)]
     if "--debug" in arguments:
-        traceback.print_exc()
-    sys.stderr.write(f"error: {message}\n")
+        sys.stderr.write(_printable(without_secrets_of(traceback.format_exc(), *known)))
+    text = " ".join(without_secrets_of(message, *known).splitlines())
+    words = (_shortened(word, LONGEST_WORD) for word in text.split(" "))
+    sys.stderr.write(f"error: {_printable(_shortened(' '.join(words), LONGEST_LINE))}\n")
     return code
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}[…]{text[-most // 2 :]}"
+
+
+def _printable(text: str) -> str:
+    """A text with escapes for characters that no terminal should get."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

@@ -5,13 +5,15 @@ python pipelines/data.py show mnist partition=dirichlet partition.alpha=0.1 work
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lit_byz._imports import allow_named
 from lit_byz.cli.command import Parser, command, guarded
-from lit_byz.data import DATASETS, Dataset, label_counts
+from lit_byz.data import DATASETS, label_counts
 from lit_byz.errors import BadRequest
 from lit_byz.registry import nearest
 
@@ -33,10 +35,8 @@ def fetch(arguments: Sequence[str]) -> None:
         "--root", help="folder for data; default: LIT_BYZ_DATA or a user cache folder"
     )
     parsed = parser.parse_args(arguments)
+    allow_named(parsed.datasets)
     chosen = [DATASETS[name] for name in parsed.datasets]
-    for name, dataset in zip(parsed.datasets, chosen, strict=True):
-        if not issubclass(dataset, Dataset):
-            raise BadRequest(f"'{name}' is not a data set: it does not derive from Dataset")
     for dataset in chosen:
         print(dataset().fetch(parsed.root), flush=True)
 
@@ -64,7 +64,9 @@ def show(config: "DictConfig", options: argparse.Namespace) -> None:
     path = options.output
     if path is None:
         words = [dataset.name, kind, *(f"{name}{value}" for name, value in settings.items())]
-        path = Path("outputs", f"labels-{'-'.join(words)}-h{config.workers.honest}.png")
+        # A text among the settings may hold anything; the file is in that folder.
+        name = re.sub(r"[^\w.-]", "_", "-".join(words))[:150]
+        path = Path("outputs", f"labels-{name}-h{config.workers.honest}.png")
     save_label_figure(counts, title, path)
     # As wide as the table needs, whatever the terminal: a number must not be cut short.
     Console(width=10_000).print(label_table(counts, title))

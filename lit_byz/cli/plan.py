@@ -6,9 +6,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import yaml
 from rich.console import Console
 
+from lit_byz._passwords import without_passwords
+from lit_byz.config import plain_yaml
 from lit_byz.config.components import GROUPS
 from lit_byz.config.grid import Grid, Point, shown
 from lit_byz.config.grid_source import as_file, shared_settings
@@ -150,7 +151,7 @@ def print_config(grid: Grid, points: Sequence[Point], problem: Problem | None = 
     content = as_file(grid, shared)
     if problem is not None:
         content["tune"] = problem.section
-    sys.stdout.write(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+    sys.stdout.write(plain_yaml.write(without_passwords(content)))
     return 0
 
 

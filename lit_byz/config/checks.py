@@ -1,5 +1,7 @@
 """What must hold between the keys of a config."""
 
+import contextlib
+import inspect
 import itertools
 import json
 from collections.abc import Callable, Mapping
@@ -8,10 +10,18 @@ from typing import Any
 
 import torch
 
-from lit_byz.config.components import CALLBACKS, GROUPS, build, component
+from lit_byz._passwords import HIDDEN
+from lit_byz.config.components import CALLBACKS, GROUPS, build, component, registry
+from lit_byz.config.fields import LARGEST_FLOAT
 from lit_byz.errors import BadRequest
 
 Plain = dict[str, Any]
+# Bytes: the name is a folder's too, and MLflow has a limit of its own.
+LONGEST_NAME = 200
+# More parameters than any machine has room for, times the number of workers; and so many that a
+# model takes seconds to make.
+MOST_PARAMETERS = 2**31 - 1
+LARGE = 50_000_000
 
 
 def check_workers(config: Plain) -> None:
@@ -41,6 +51,11 @@ def check_schedule(config: Plain) -> None:
             f"train.lr_values = {values}: must have one value for each of "
             f"train.lr_milestones = {milestones}, or be empty"
         )
+    # Local steps are divided by it.
+    if train["local_steps"] > 1 and train["local_lr"] < 1 / LARGEST_FLOAT:
+        raise BadRequest(
+            f"train.local_lr = {train['local_lr']}: must be at least {1 / LARGEST_FLOAT:.3g}"
+        )
 
 
 def check_callbacks(config: Plain) -> None:
@@ -52,7 +67,32 @@ def check_callbacks(config: Plain) -> None:
                 f"trainer.callbacks: {entry!r} must be a dotted path such as my_module.MyCallback, "
                 "or a mapping of name (the dotted path) and constructor arguments"
             )
-        _ = CALLBACKS[name]  # one that cannot be had is an error now
+        arguments = {k: v for k, v in entry.items() if k != "name"} if name is not entry else {}
+        made_of = CALLBACKS[name]  # one that cannot be had is an error now
+        try:
+            inspect.signature(made_of).bind(**arguments)
+        except TypeError as error:
+            raise BadRequest(f"trainer.callbacks: {name}: {error}") from error
+        except ValueError:
+            pass  # a class of a C extension may not tell
+
+
+def check_tracking(config: Plain) -> None:
+    """The experiment's name is a folder's name; a password that was left out is missing."""
+    tracking = config["tracking"]
+    name = tracking["experiment"]
+    if any(c in name for c in "/\\\n\r\t") or ".." in name or name.strip(" .") != name or not name:
+        raise BadRequest(
+            f"tracking.experiment = {name!r}: is the name of a folder too, so it must have no / or "
+            "\\ and no .. in it, nor a dot or a space at its ends"
+        )
+    if len(name.encode()) > LONGEST_NAME:
+        raise BadRequest(f"tracking.experiment = {name!r}: must have at most {LONGEST_NAME} bytes")
+    if HIDDEN in (tracking["uri"] or ""):
+        raise BadRequest(
+            f"tracking.uri = {tracking['uri']}: the password was left out where this was printed; "
+            "write it, or set MLFLOW_TRACKING_URI"
+        )
 
 
 def check_components(config: Plain) -> None:
@@ -61,12 +101,15 @@ def check_components(config: Plain) -> None:
     made = {group: build(group, config[group]) for group in GROUPS if group != "model"}
     _check_counts(config, made)
     dataset, train = made["dataset"], config["train"]
+    try:
+        images = (tuple(int(size) for size in dataset.shape), int(dataset.classes))
+    except (AttributeError, TypeError, ValueError) as error:
+        reason = f"its class must say shape and classes: {error}"
+        raise BadRequest(f"dataset={config['dataset']['name']}: {reason}") from error
     section = dict(config["model"])
     name = section["name"]
-    output = _output_of(
-        component("model", name), json.dumps(section), tuple(dataset.shape), dataset.classes
-    )
-    train["gradients"] = _gradient_method(config, json.dumps(section), dataset)
+    output = _output_of(component("model", name), json.dumps(section), *images)
+    train["gradients"] = _gradient_method(config, json.dumps(section), *images)
     if train["loss"] == "auto":
         train["loss"] = "nll" if output == "log_probabilities" else "cross_entropy"
     elif train["loss"] == "nll" and output == "logits":
@@ -83,38 +126,41 @@ def _check_counts(config: Plain, made: Mapping[str, Any]) -> None:
 
     honest = config["workers"]["honest"]
     n = honest + config["workers"]["f"]
+    mix = config["mix"]
+    if mix["name"] == "bucketing" and mix["s"] > n:
+        raise BadRequest(f"mix.s = {mix['s']}: must be at most n = {n}, the number of workers")
     mixed = made["mix"].rows_after(n) if isinstance(made["mix"], Mix) else n
     parts = (("clip", Clip, n), ("mix", Mix, n), ("rule", Rule, mixed), ("attack", Attack, honest))
     for group, kind, count in parts:
         if isinstance(made[group], kind):
             try:
                 made[group].check(count)
-            except ValueError as error:
-                raise BadRequest(f"{group}={config[group]['name']}: {error}") from error
+            except (TypeError, ValueError) as error:
+                reason = " ".join(str(error).split())
+                raise BadRequest(f"{group}={config[group]['name']}: {reason}") from error
 
 
-def _gradient_method(config: Plain, section: str, dataset: Any) -> str:
+def _gradient_method(config: Plain, section: str, shape: tuple[int, ...], classes: int) -> str:
     """How gradients will be computed: the same for the same model and device, whatever the hour."""
     train, accelerator = config["train"], config["trainer"]["accelerator"]
     simple = not train["full_batch"] and train["local_steps"] == 1
     if train["gradients"] != "auto":
         return str(train["gradients"]) if simple else "loop"
     cuda = accelerator == "gpu" or (accelerator == "auto" and torch.cuda.is_available())
-    name = config["model"]["name"]
-    made_of = component("model", name)
-    shape = tuple(dataset.shape)
-    return _default_method(
-        made_of, section, shape, dataset.classes, "cuda" if cuda else "cpu", simple
-    )
+    made_of = component("model", config["model"]["name"])
+    return _default_method(made_of, section, shape, classes, "cuda" if cuda else "cpu", simple)
 
 
 @lru_cache(maxsize=64)
 def _default_method(
     _class: type, section: str, shape: tuple[int, ...], classes: int, device: str, simple: bool
 ) -> str:
-    from lit_byz.training.gradient_methods import default_method
+    from lit_byz.training.gradient_methods import default_method, known_method
 
     settings = json.loads(section)
+    known = known_method(settings["name"], device=device, simple=simple)
+    if known is not None:
+        return known
     with torch.random.fork_rng(devices=[]):
         model = build("model", settings, shape=shape, classes=classes)
         example = torch.zeros(2, *shape)
@@ -128,10 +174,8 @@ def _output_of(_class: type, section: str, shape: tuple[int, ...], classes: int)
     Kept for later calls: a sweep checks hundreds of configs with the same few models.
     """
     settings = json.loads(section)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _place_of(settings, shape, classes):
         model = build("model", settings, shape=shape, classes=classes)
-        if not isinstance(model, torch.nn.Module):
-            raise BadRequest(f"model={settings['name']}: must be a torch.nn.Module class")
         try:
             with torch.no_grad():
                 returned = model.eval()(torch.zeros(2, *shape))
@@ -148,6 +192,24 @@ def _output_of(_class: type, section: str, shape: tuple[int, ...], classes: int)
     return getattr(model, "output", None)
 
 
+def _place_of(
+    settings: Plain, shape: tuple[int, ...], classes: int
+) -> contextlib.AbstractContextManager[Any]:
+    """Where to try a model: one of ours that is huge, where tensors have no values."""
+    if settings["name"] not in registry("model"):
+        return contextlib.nullcontext()
+    nowhere = torch.device("meta")
+    with nowhere:
+        model = build("model", settings, shape=shape, classes=classes)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    if count > MOST_PARAMETERS:
+        raise BadRequest(
+            f"model={settings['name']}: has {count:,} parameters, must have at most "
+            f"{MOST_PARAMETERS:,}"
+        )
+    return nowhere if count > LARGE else contextlib.nullcontext()
+
+
 def check_resume(config: Plain) -> None:
     """A new experiment begins from some file."""
     if config["resume_as"] == "new" and config["resume"] in (None, "auto"):
@@ -158,6 +220,7 @@ CHECKS: tuple[Callable[[Plain], None], ...] = (
     check_workers,
     check_schedule,
     check_callbacks,
+    check_tracking,
     check_resume,
     check_components,
 )

@@ -31,7 +31,7 @@ _REGISTRIES = {
 }
 GROUPS = tuple(_REGISTRIES)
 # Lightning's callbacks have no short names here: a config gives their dotted paths.
-CALLBACKS = Registry("callback")
+CALLBACKS = Registry("callback", "lightning.pytorch.callbacks.Callback")
 
 # Keys of a section that are no arguments of its class.
 _OWN_KEYS = {
@@ -166,6 +166,9 @@ def build(group: str, section: Mapping[str, Any] | DictConfig, **given: Any) -> 
         return made_of(**arguments)
     except (TypeError, ValueError) as error:
         raise BadRequest(f"{group}={name}: {' '.join(str(error).split())}") from error
+    except (Exception, SystemExit) as error:  # whatever a user's class may raise
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise BadRequest(f"{group}={name}: {reason}") from error
 
 
 def build_model(config: DictConfig) -> nn.Module:

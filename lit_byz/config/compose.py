@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
-from lit_byz.config import sources
+from lit_byz.config import plain_yaml, sources
 from lit_byz.config.checks import CHECKS
 from lit_byz.config.components import (
     GROUPS,
@@ -29,7 +28,7 @@ from lit_byz.config.components import (
     section_with_defaults,
     split_option,
 )
-from lit_byz.config.fields import Field, dataclass_fields
+from lit_byz.config.fields import LONGEST_TEXT, Field, dataclass_fields
 from lit_byz.config.schema import SECTIONS, Config
 from lit_byz.config.sources import Settings
 from lit_byz.errors import BadRequest
@@ -41,9 +40,11 @@ _KEYS = {
     name: {field.name: field for field in dataclass_fields(SECTIONS[name])} for name in SECTIONS
 }
 FILES = ("experiment", "config")
-# ``${section.key}``: nearly all interpolations are of this form, and need no parser.
+# ``${section.key}``. OmegaConf knows more forms, of which one reads the environment: a config that
+# came from elsewhere shall not.
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
-_UNRESOLVED = object()
+_MOST_REFERENCES = 8
+_MISSING = "???"  # what OmegaConf takes for a value that is to come
 
 Plain = dict[str, Any]
 
@@ -170,37 +171,47 @@ def _choice(group: str, ordered: Sequence[Settings]) -> tuple[str, Plain]:
 
 def _resolved(tree: Plain) -> Plain:
     """The tree with its ``${…}`` replaced by what they stand for."""
-    found = _followed(tree, tree, 0)
-    if found is not _UNRESOLVED:
-        return dict(found)
-    try:
-        return OmegaConf.to_container(OmegaConf.create(tree), resolve=True, throw_on_missing=True)  # type: ignore[return-value]
-    except OmegaConfBaseException as error:
-        reason = str(error.msg or error).split("\n")[0]
-        raise BadRequest(f"{error.full_key}: {reason}") from error
-    except RecursionError as error:
-        raise BadRequest("the ${…} of this config refer to each other in a circle") from error
+    references = _References(tree)
+    return {key: references.resolved(value, key, ()) for key, value in tree.items()}
 
 
-def _followed(value: Any, tree: Plain, depth: int) -> Any:
-    """A value with plain references replaced; ``_UNRESOLVED`` where OmegaConf has to look at it."""
-    if isinstance(value, dict):
-        pairs = {key: _followed(inner, tree, depth) for key, inner in value.items()}
-        return _UNRESOLVED if any(v is _UNRESOLVED for v in pairs.values()) else pairs
-    if isinstance(value, list):
-        items = [_followed(inner, tree, depth) for inner in value]
-        return _UNRESOLVED if any(v is _UNRESOLVED for v in items) else items
-    if not isinstance(value, str) or ("${" not in value and value != "???"):
-        return value
-    reference = _REFERENCE.fullmatch(value)
-    if reference is None or depth > 8:
-        return _UNRESOLVED
-    target: Any = tree
-    for part in reference[1].split("."):
-        if not isinstance(target, dict) or part not in target:
-            return _UNRESOLVED
-        target = target[part]
-    return _followed(target, tree, depth + 1)
+class _References:
+    """Replaces references; a list of references to lists of references has an end."""
+
+    def __init__(self, tree: Plain) -> None:
+        self.tree = tree
+        self.left = 2 * plain_yaml.MOST_VALUES
+
+    def resolved(self, value: Any, key: str, followed: tuple[str, ...]) -> Any:
+        """A value with what its references stand for; ``followed`` are those that led here."""
+        self.left -= 1
+        if self.left < 0:
+            raise BadRequest(f"{key}: the ${{…}} of this config stand for too many values")
+        if isinstance(value, dict):
+            return {k: self.resolved(v, f"{key}.{k}", followed) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.resolved(v, key, followed) for v in value]
+        if not isinstance(value, str) or ("${" not in value and value != _MISSING):
+            return value
+        whole = _REFERENCE.fullmatch(value)
+        if whole is not None:
+            return self._target(whole[1], key, followed)
+        text = _REFERENCE.sub(lambda found: str(self._target(found[1], key, followed)), value)
+        if "${" in text or text == _MISSING or len(text) > LONGEST_TEXT:
+            raise BadRequest(
+                f"{key} = {value!r}: must be a value, or refer to another key as ${{seed}} does"
+            )
+        return text
+
+    def _target(self, name: str, key: str, followed: tuple[str, ...]) -> Any:
+        if name in followed or len(followed) > _MOST_REFERENCES:
+            raise BadRequest(f"{key}: ${{{name}}} leads in a circle")
+        target: Any = self.tree
+        for part in name.split("."):
+            if not isinstance(target, dict) or part not in target:
+                raise BadRequest(f"{key}: ${{{name}}} is no key of this config")
+            target = target[part]
+        return self.resolved(target, key, (*followed, name))
 
 
 def _typed(tree: Plain) -> Plain:

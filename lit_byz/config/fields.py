@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, Union
 
+from lit_byz.config.plain_yaml import LARGEST
 from lit_byz.errors import BadRequest
 
 REQUIRED: Any = inspect.Parameter.empty
+# Models compute in 32 bits, where a larger number is no number.
+LARGEST_FLOAT = 3.4028234663852886e38
+LONGEST_TEXT = 4096
 _SCALARS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 _PLURALS = {bool: "true or false", int: "integers", float: "numbers", str: "texts"}
 
@@ -65,13 +69,27 @@ class Field:
             converted = _convert(value, self.hint)
         except _MismatchError:
             raise BadRequest(f"{key} = {value!r}: must be {describe(self.hint)}") from None
-        if self.domain is not None and converted is not None:
-            numbers = converted if isinstance(converted, list) else [converted]
-            if not all(number in self.domain for number in numbers):
-                each = "each " if isinstance(converted, list) else ""
-                finite = "" if all(map(math.isfinite, numbers)) else "finite and "
-                raise BadRequest(f"{key} = {value!r}: {each}must be {finite}{self.domain}")
+        numbers = converted if isinstance(converted, list) else [converted]
+        for number in numbers:
+            _check_size(key, number)
+        domain = None if converted is None else self.domain
+        if domain is not None and not all(number in domain for number in numbers):
+            each = "each " if isinstance(converted, list) else ""
+            finite = "" if all(map(math.isfinite, numbers)) else "finite and "
+            raise BadRequest(f"{key} = {value!r}: {each}must be {finite}{domain}")
         return converted
+
+
+def _check_size(key: str, value: Any) -> None:
+    """Refuse what nothing that computes or stores values can take."""
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise BadRequest(f"{key}: integers must be between -{LARGEST} and {LARGEST}")
+    if isinstance(value, float) and LARGEST_FLOAT < abs(value) < math.inf:
+        raise BadRequest(f"{key} = {value!r}: must be at most {LARGEST_FLOAT:.3g}, as in 32 bits")
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        raise BadRequest(
+            f"{key}: must have at most {LONGEST_TEXT:,} characters, not {len(value):,}"
+        )
 
 
 def dataclass_fields(section: type) -> list[Field]:
@@ -143,8 +161,10 @@ def _convert(value: Any, hint: Any) -> Any:
     if origin is Literal:
         fits = any(value == option and type(value) is type(option) for option in arguments)
     elif hint is float:
-        if value in ("inf", "-inf") or (isinstance(value, int) and not isinstance(value, bool)):
+        if value in ("inf", "-inf"):
             return float(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return float(value) if abs(value) <= LARGEST else value  # which is refused by its size
         fits = isinstance(value, float)
     elif hint is str:
         if isinstance(value, int) and not isinstance(value, bool):

@@ -17,6 +17,7 @@ everything but attack and seed.
 
 import copy
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,6 +28,7 @@ from omegaconf import DictConfig
 from lit_byz.config.components import GROUPS, option_fields
 from lit_byz.config.compose import Plain, as_config
 from lit_byz.config.identity import Identity, identify
+from lit_byz.config.plain_yaml import DEEPEST
 from lit_byz.config.seeded import Seeded
 from lit_byz.errors import BadRequest
 from lit_byz.registry import nearest
@@ -114,32 +116,39 @@ class Grid:
         """The keys that have several values, in all points."""
         return {*self.axes, *(key for group in self.zip for key in group)}
 
-    def values(self) -> Iterator[Values]:
+    def values(self) -> list[Values]:
         """The axes' values of every point, excluded ones left out."""
+        found = []
+        for tried, (values, kept) in enumerate(self._tried(), 1):
+            _refuse_many(tried)
+            if kept:
+                found.append(values)
+        if not found:
+            raise BadRequest("the grid is empty: exclude leaves no point")
+        return found
+
+    def _tried(self) -> Iterator[tuple[Values, bool]]:
+        """All points, and whether they are left when the excluded ones are out."""
         arguments = [key for key in self.axes if self._is_argument(key)]
-        plain = [
-            [{key: value} for value in values]
-            for key, values in self.axes.items()
-            if key not in arguments
-        ]
+        plain = [[{k: v} for v in vs] for k, vs in self.axes.items() if k not in arguments]
         zipped = [_zipped(group) for group in self.zip]
         if self.also and not (self.axes or zipped):
             yield from self._beside()  # nothing but single points
             return
+        _refuse_many(math.prod(map(len, [*plain, *zipped])))
         for parts in itertools.product(*plain, *zipped):
             point = {key: value for part in parts for key, value in part.items()}
             for more in self._conditional(point, arguments):
                 full = _in_order({**point, **more})
-                if not any(self.matches(full, rule) for rule in self.exclude):
-                    yield full
+                yield full, not any(self.matches(full, rule) for rule in self.exclude)
         yield from self._beside()
 
-    def _beside(self) -> Iterator[Values]:
+    def _beside(self) -> Iterator[tuple[Values, bool]]:
         """The points of ``also``."""
         for entry in self.also:
             axes = [value if isinstance(value, list) else [value] for value in entry.values()]
             for values in itertools.product(*axes):
-                yield dict(zip(entry, values, strict=True))
+                yield dict(zip(entry, values, strict=True)), True
 
     def _is_argument(self, key: str) -> bool:
         """Whether a key is an argument of a group that has several options here."""
@@ -189,9 +198,7 @@ def has_argument(values: Mapping[str, Any], key: str) -> bool:
 
 def points(grid: Grid) -> list[Point]:
     """Every run of a grid, composed and checked, each once."""
-    used = list(itertools.islice(grid.values(), MOST_POINTS + 1))
-    if len(used) > MOST_POINTS:
-        raise BadRequest(f"the grid has more than {MOST_POINTS:,} points; take some axes out")
+    used = grid.values()
     _refuse_lost_arguments(grid, used)
     found: dict[str, Point] = {}
     composed = Seeded()
@@ -203,8 +210,6 @@ def points(grid: Grid) -> list[Point]:
             raise BadRequest(f"grid point {where}: {error}" if where else str(error)) from error
         point = Point(values, plain, identify(plain))
         found.setdefault(point.identity, point)
-    if not found:
-        raise BadRequest("the grid is empty: exclude leaves no point")
     return list(found.values())
 
 
@@ -237,6 +242,8 @@ def layered(base: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any
             continue
         section = content
         *parents, leaf = key.split(".")
+        if len(parents) > DEEPEST:
+            raise BadRequest(f"unknown key '{key}': it has {len(parents) + 1} parts")
         for parent in parents:
             inner = section.get(parent, {})
             section[parent] = dict(inner) if isinstance(inner, dict) else {"name": inner}
@@ -256,6 +263,11 @@ def _in_order(values: Values) -> Values:
         if key in GROUPS:
             ordered |= {k: v for k, v in values.items() if k.startswith(f"{key}.")}
     return ordered
+
+
+def _refuse_many(points: int) -> None:
+    if points > MOST_POINTS:
+        raise BadRequest(f"the grid has more than {MOST_POINTS:,} points; take some axes out")
 
 
 def _zipped(group: Mapping[str, list[Any]]) -> list[Values]:

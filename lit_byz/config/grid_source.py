@@ -8,6 +8,7 @@ grid small. Without ``experiment=`` or
 import copy
 import json
 import typing
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from lit_byz.registry import nearest
 # The section of an experiment's file that says what the paper has of it; reports read it.
 PAPER = "paper"
 PARTS = ("axes", "when", "zip", "exclude", "also")
+MOST_ENTRIES = 1000  # of each part: every point is compared with all of them
 # Keys of the fixed part whose values are lists themselves: an axis over one is a list of lists.
 LIST_KEYS = frozenset({"train.lr_milestones", "train.lr_values", "trainer.callbacks"})
 
@@ -80,6 +82,8 @@ def _parse(section: Any, prefix: str) -> Grid:
         entries = section.get(name, [])
         if not isinstance(entries, list) or not all(isinstance(e, dict) and e for e in entries):
             raise BadRequest(f"{prefix}grid.{name} = {entries!r}: must be a list of sections")
+        if len(entries) > MOST_ENTRIES:
+            raise BadRequest(f"{prefix}grid.{name}: must have at most {MOST_ENTRIES:,} entries")
     for entry in section.get("when", []):
         if set(entry) != {"if", "axes"} or not isinstance(entry["if"], dict):
             raise BadRequest(f"{prefix}grid.when = {entry!r}: must have the keys if and axes")
@@ -109,9 +113,9 @@ def _checked_axes(axes: Any, where: str) -> dict[str, list[Any]]:
             raise BadRequest(f"{where}: {key} = {values!r}: must be a list of values")
         if not values:
             raise BadRequest(f"{where}: {key} has no values")
-        shown = [json.dumps(value, sort_keys=True, default=str) for value in values]
-        for value in shown:
-            if shown.count(value) > 1:
+        shown = Counter(json.dumps(value, sort_keys=True, default=str) for value in values)
+        for value, count in shown.most_common(1):
+            if count > 1:
                 raise BadRequest(f"{where}: {key} has the value {value} twice")
     return dict(axes)
 
@@ -139,9 +143,9 @@ def _idle(grid: Grid) -> tuple[list[Values], list[Values]]:
     """The entries of ``when`` and of ``exclude`` that hold for no point."""
     if not (grid.when or grid.exclude):
         return [], []
-    bare = list(Grid(grid.base, grid.axes, [], grid.zip).values())
+    bare = Grid(grid.base, grid.axes, [], grid.zip).values()
     when = [c for c in grid.when if not any(grid.matches(v, c["if"]) for v in bare)]
-    every = list(Grid(grid.base, grid.axes, grid.when, grid.zip).values())
+    every = Grid(grid.base, grid.axes, grid.when, grid.zip).values()
     exclude = [rule for rule in grid.exclude if not any(grid.matches(v, rule) for v in every)]
     return when, exclude
 

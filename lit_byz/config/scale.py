@@ -23,14 +23,7 @@ def scaled(grid: Grid, scale: Any) -> Grid:
         raise BadRequest(f"scale = {scale!r}: unknown; {nearest(str(scale), SCALES)}")
     if scale == "full":
         return grid
-    train = dict(grid.base.get("train", {}))
-    milestones = [
-        max(1, milestone * STEPS // int(train["steps"]))
-        for milestone in train.get("lr_milestones", [])
-    ]
-    train |= {"steps": STEPS, "eval_every": EVAL_EVERY}
-    if milestones:
-        train["lr_milestones"] = milestones
+    train = {**_with_few_steps(grid.base.get("train", {})), "eval_every": EVAL_EVERY}
     return replace(
         grid,
         base=layered(grid.base, {"train": train}),
@@ -45,6 +38,20 @@ def scaled(grid: Grid, scale: Any) -> Grid:
             for entry in grid.also
         ],
     )
+
+
+def _with_few_steps(section: Any) -> dict[str, Any]:
+    """The section ``train``, its milestones where they were in proportion."""
+    if not isinstance(section, dict):
+        raise BadRequest(f"train = {section!r}: train is a section, set its keys")
+    train = {**section, "steps": STEPS}
+    if section.get("lr_milestones"):
+        milestones, steps = section["lr_milestones"], section.get("steps")
+        numbers = [*milestones, steps] if isinstance(milestones, list) else [None]
+        if not all(isinstance(number, int) and number > 0 for number in numbers):
+            raise BadRequest("scale = smoke: needs train.steps beside train.lr_milestones")
+        train["lr_milestones"] = [max(1, number * STEPS // steps) for number in milestones]
+    return train
 
 
 def _few(key: str, values: Sequence[Any]) -> list[Any]:

@@ -30,6 +30,7 @@ RANGE, CHOICES = ("low", "high", "log"), ("choices",)
 THRESHOLD = "clip.C"
 DEFAULTS: dict[str, dict[str, Any]] = {THRESHOLD: {"low": 0.01, "high": 100.0, "log": True}}
 ATTACKS = ["sf", "lf", "mimic", "foe", "alie"]
+MOST_CHOICES = 100
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,8 @@ def _entries(section: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, dic
 def _choice(where: str, options: Any) -> Choice:
     if not isinstance(options, list) or not options:
         raise BadRequest(f"{where}: choices = {options!r}: must be a list with something in it")
+    if len(options) > MOST_CHOICES:
+        raise BadRequest(f"{where}: must have at most {MOST_CHOICES} choices, not {len(options)}")
     for option in options:
         if not isinstance(option, str | int | float | bool | None):
             raise BadRequest(f"{where}: {option!r} cannot be a choice: must be a text or a number")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lit_byz.config.compose import Plain, compose_plain
+from lit_byz.config.plain_yaml import LARGEST
 
 
 class Seeded:
@@ -22,7 +23,7 @@ class Seeded:
             return compose_plain(beneath=settings(values))
         rest = repr({key: value for key, value in values.items() if key != "seed"})
         known = self._known.setdefault(rest, [])
-        if len(known) == 2 and seed >= 0:
+        if len(known) == 2 and 0 <= seed <= LARGEST:
             try:
                 return _reseeded(known[0], known[1], [*(k["seed"] for k in known), seed])
             except LookupError:

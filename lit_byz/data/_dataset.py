@@ -11,7 +11,13 @@ from lit_byz.registry import Registry
 if TYPE_CHECKING:
     from lit_byz.data._images import ImageData
 
-DATASETS = Registry("data set")
+DATASETS = Registry(
+    "data set",
+    "lit_byz.data.Dataset",
+    "from lit_byz.data import Dataset, RawImages\n"
+    "class MyData(Dataset):\n"
+    "    classes, shape, read = 2, (1, 4, 4), lambda self, root: RawImages(x, y, x_test, y_test)",
+)
 
 
 @dataclass(frozen=True)

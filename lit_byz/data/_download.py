@@ -167,5 +167,5 @@ class DownloadedDataset(Dataset):
 def _root(root: str | Path | None) -> Path:
     try:
         return data_root(root)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         raise RunFailed(f"no folder for data ({error}); set data.root or LIT_BYZ_DATA") from error

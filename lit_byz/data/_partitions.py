@@ -14,7 +14,7 @@ from lit_byz.registry import Registry
 if TYPE_CHECKING:
     from torch import Tensor
 
-PARTITIONS = Registry("partition")
+PARTITIONS = Registry("partition", "lit_byz.data.Partition")
 
 
 class Partition(ABC):

@@ -6,11 +6,13 @@ from typing import Any
 
 from lightning.pytorch.callbacks import Callback
 
+from lit_byz._passwords import without_secrets_of
 from lit_byz.config.compose import as_config
 from lit_byz.execution.run import train_attempt
 from lit_byz.execution.tasks import Progress, Task
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.runs import Attempt
+from lit_byz.tracking.store import default_uri
 
 # Seconds between two reports of one run.
 REPORT_EVERY = 0.5
@@ -44,6 +46,7 @@ def compute(task: Task, report: Callable[[Progress], None]) -> Outcome:
         )
     except Exception as error:  # whatever a user's class may raise
         text = " ".join(f"{type(error).__name__}: {error}".split())
+        text = without_secrets_of(text, task.config["tracking"]["uri"] or default_uri())
         return Outcome(task.identity, "failed", error=text)
     return Outcome(
         identity=task.identity,

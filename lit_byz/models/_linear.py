@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from lit_byz._checks import check_integer
 from lit_byz.models._registry import MODELS, check_images
 
+MOST_LAYERS = 1000
+
 
 @MODELS.register("logreg")
 class LogisticRegression(nn.Module):
@@ -42,6 +44,10 @@ class MLP(nn.Module):
         channels, height, width = check_images("mlp", shape, classes)
         for units in hidden:
             check_integer("mlp", "each width in hidden", units, 1)
+        if len(hidden) > MOST_LAYERS:
+            raise ValueError(
+                f"mlp: hidden must have at most {MOST_LAYERS} widths, got {len(hidden)}"
+            )
         widths = [channels * height * width, *hidden]
         layers: list[nn.Module] = [nn.Flatten()]
         for inputs, outputs in itertools.pairwise(widths):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lit_byz._checks import check_integer
 from lit_byz.registry import Registry
 
-MODELS = Registry("model")
+MODELS = Registry("model", "torch.nn.Module")
 
 
 def check_images(

@@ -12,9 +12,15 @@ from lit_byz.robust._columns import ColumnsResult, Reduction, reduce_columns
 from lit_byz.robust._geometry import Basis, Geometry, NonFiniteRows
 from lit_byz.robust._inputs import as_rows
 
-CLIPS = Registry("clip")
-MIXES = Registry("mix")
-RULES = Registry("rule")
+CLIPS = Registry("clip", "lit_byz.robust.Clip")
+MIXES = Registry("mix", "lit_byz.robust.Mix")
+RULES = Registry(
+    "rule",
+    "lit_byz.robust.Rule",
+    "from lit_byz.robust import Rule\n"
+    "class MyRule(Rule):\n"
+    "    def aggregate(self, x): return x.mean(0)",
+)
 
 Result = TypeVar("Result")
 

@@ -35,12 +35,15 @@ class SubsetRule(GeometricRule):
 
     def check(self, n: int) -> None:
         super().check(n)
-        subsets = math.comb(n, self.f)
+        # Of very many rows the exact number would take long to compute: that for f = 4 will do.
+        fewer = self.f if n <= 100 else min(self.f, 4)
+        subsets = math.comb(n, fewer)
         if subsets > self.most_subsets:
+            known = f"{'at least ' if fewer < self.f else ''}{subsets:,}"
             raise ValueError(
-                f"{type(self).__name__}: f={self.f} of n={n} rows means {subsets:,} subsets, more "
-                f"than the {self.most_subsets:,} that are searched; take a smaller f or n, or "
-                "another rule"
+                f"{type(self).__name__}: f={self.f} of n={n} rows means {known} subsets, more than "
+                f"the {self.most_subsets:,} that are searched; take a smaller f or n, or another "
+                "rule"
             )
 
     def spreads(self, distances: torch.Tensor, members: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lit_byz.config.grid import Grid, Point, points
+from lit_byz.config.grid import MOST_POINTS, Grid, Point, points
 from lit_byz.errors import BadRequest
 from lit_byz.execution.board import Board, Proposal, Recall, nothing_known
 from lit_byz.studies.grid import GridStudy
@@ -207,12 +207,14 @@ def _largest_f(grid: Grid, max_f: int | None) -> int:
     """``max_f``, or the largest f with 2 f < n, n = honest + f."""
     if grid.also:
         raise BadRequest("grid.also: a breakdown study takes axes only")
-    first = {**next(grid.values()), REAL: 1}
+    first = {**grid.values()[0], REAL: 1}
     honest = int(points(Grid(grid.base, also=[first]))[0].plain["workers"]["honest"])
     if honest < 2:
         raise BadRequest(f"workers.honest = {honest}: must be at least 2 for any f with 2 f < n")
-    if max_f is None:
+    if max_f is None and honest <= MOST_POINTS:
         return honest - 1
+    if max_f is None:
+        raise BadRequest(f"workers.honest = {honest}: needs --max-f, there are too many f to try")
     if not 1 <= max_f < honest:
         raise BadRequest(
             f"--max-f {max_f}: must be from 1 to {honest - 1}, so that 2 f < n "

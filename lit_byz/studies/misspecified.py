@@ -60,7 +60,7 @@ def misspecified_points(grid: Grid) -> tuple[list[Point], list[tuple[int, int]]]
 
 def _honest(grid: Grid) -> int:
     """The number of honest workers, from a point that is valid whatever the lists say."""
-    first = {k: v for k, v in next(grid.values()).items() if k.split(".")[0] != "attack"}
+    first = {k: v for k, v in grid.values()[0].items() if k.split(".")[0] != "attack"}
     harmless = {**first, REAL: 0, ASSUMED: 0, "attack": "none"}
     return int(points(Grid(grid.base, also=[harmless]))[0].plain["workers"]["honest"])
 

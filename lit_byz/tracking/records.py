@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from lit_byz._passwords import without_passwords
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.worst_case import Accuracy, WorstCase, worst_case
 
@@ -144,7 +145,7 @@ class StudyResult:
 
 def as_tags(record: CellRecord | StudyRecord) -> dict[str, str]:
     """A record as tags of a run."""
-    content = asdict(record)
+    content = without_passwords(asdict(record))
     if isinstance(record, CellRecord):
         # By row, as there may be hundreds.
         content["runs"] = [[r.attack, r.seed, r.identity, r.steps] for r in record.runs]

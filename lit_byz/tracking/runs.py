@@ -14,9 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from lit_byz._machine import machine
+from lit_byz._passwords import without_passwords, without_secrets_of
+from lit_byz.config import plain_yaml
 from lit_byz.config.compose import to_plain
 from lit_byz.config.identity import Identity, environment
 from lit_byz.errors import BadRequest
@@ -34,7 +36,6 @@ from lit_byz.tracking.store import (
     Store,
     claim_on,
     open_store,
-    without_password,
 )
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class TrackedRun:
         self.tracker.write_settings({**to_plain(config), CODE: self.code.code})
         with TemporaryDirectory() as folder:
             settings = Path(folder) / "config.yaml"
-            settings.write_text(without_password(OmegaConf.to_yaml(config)))
+            settings.write_text(plain_yaml.write(without_passwords(to_plain(config))))
             self.tracker.save_file(settings)
             self._describe_data(config, module, Path(folder))
         if any("BatchNorm" in type(layer).__name__ for layer in module.modules()):
@@ -122,7 +123,8 @@ class TrackedRun:
         """Record that the run ended by an error; nothing here may hide that error."""
         try:
             text = " ".join(f"{type(error).__name__}: {error}".split())
-            self.tag("lit_byz.error", text[:5000])
+            uri = None if self.store is None else self.store.uri
+            self.tag("lit_byz.error", without_secrets_of(text, uri)[:5000])
             interrupted = isinstance(error, KeyboardInterrupt | SystemExit)
             self.close("KILLED" if interrupted else "FAILED")
         except Exception as second:  # the store itself may be what failed

@@ -1,8 +1,8 @@
 """Where tracked runs are kept, and how to find them again."""
 
 import contextlib
+import http.client
 import os
-import re
 import socket
 import sqlite3
 import time
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from lit_byz._passwords import without_passwords, without_secrets_of
 from lit_byz.errors import BadRequest, RunFailed
 from lit_byz.tracking.claims import claims_at, held
 
@@ -36,7 +37,6 @@ PARENT = "mlflow.parentRunId"
 PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
 # MLflow takes at most this many params in one write.
 PARAMS_AT_ONCE = 100
-PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):[^/@\s]+@")
 
 
 def default_uri() -> str:
@@ -76,7 +76,7 @@ class Store:
     @property
     def ui_command(self) -> str:
         """The line that opens the UI on this store."""
-        shown = without_password(self.uri)
+        shown = without_passwords(self.uri)
         server = _is_server(self.uri)
         return f"open {shown}" if server else f"mlflow ui --backend-store-uri {shown}"
 
@@ -185,9 +185,7 @@ def _opened(chosen: str) -> Store:
     _quiet()
     try:
         if _is_server(chosen):
-            # Whether a server that answers lets us in is seen later.
-            with contextlib.suppress(urllib.error.HTTPError):
-                urllib.request.urlopen(f"{chosen.rstrip('/')}/health", timeout=20).close()
+            _call(chosen)
             return Store(chosen, MlflowClient(tracking_uri=chosen))
         path = _sqlite_file(chosen)
         if path is None:
@@ -200,9 +198,14 @@ def _opened(chosen: str) -> Store:
             client = MlflowClient(tracking_uri=chosen)
             client.search_experiments(max_results=1)
         return Store(chosen, client)
+    except (ValueError, OverflowError, http.client.HTTPException) as error:
+        raise BadRequest(
+            f"tracking.uri = {without_passwords(chosen)}: is no address; in a password / is "
+            "written as %2F and @ as %40"
+        ) from error
     except (MlflowException, SQLAlchemyError, ImportError, OSError, sqlite3.Error) as error:
-        reason = without_password(" ".join(str(error).split())[:300])
-        shown = without_password(chosen)
+        reason = without_secrets_of(" ".join(str(error).split()), chosen)[:300]
+        shown = without_passwords(chosen)
         raise RunFailed(f"tracking.uri = {shown}: cannot be opened: {reason}") from error
 
 
@@ -234,21 +237,26 @@ def _prepare(path: Path) -> None:
         database.execute("PRAGMA journal_mode=WAL")
 
 
+def _call(uri: str) -> None:
+    """Raise OSError where a server does not answer. Whether it lets us in is seen later."""
+    parts = urlsplit(uri)
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])  # MLflow takes user and password
+    with contextlib.suppress(urllib.error.HTTPError):
+        urllib.request.urlopen(f"{bare.geturl().rstrip('/')}/health", timeout=20).close()
+
+
 def _knock(uri: str) -> None:
     """Raise OSError where a database does not answer; MLflow would ask for minutes."""
-    parts = urlsplit(uri)
-    port = parts.port or PORTS.get(parts.scheme.split("+")[0])
-    if parts.hostname and port:
-        socket.create_connection((parts.hostname, port), timeout=20).close()
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
 
-
-def without_password(text: str) -> str:
-    """A text with the passwords of the addresses in it left out.
-
-    >>> without_password("postgresql://me:secret@host/runs")
-    'postgresql://me:***@host/runs'
-    """
-    return PASSWORD.sub(r"\1:***@", text)
+    try:
+        parts = make_url(uri)  # as MLflow reads it, where passwords may have / in them
+    except ArgumentError:
+        return  # one of MLflow's other kinds of stores
+    port = parts.port or PORTS.get(parts.drivername.split("+")[0])
+    if parts.host and port:
+        socket.create_connection((parts.host, port), timeout=20).close()
 
 
 def flatten(plain: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
@@ -258,7 +266,7 @@ def flatten(plain: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
         if isinstance(value, Mapping):
             flat |= flatten(value, f"{prefix}{key}.")
         else:
-            flat[prefix + key] = without_password(str(value))[:250]
+            flat[prefix + key] = str(without_passwords(value))[:250]
     return flat
 
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import OmegaConf
-
+from lit_byz.config import plain_yaml
 from lit_byz.config.compose import compose_plain
 from lit_byz.config.identity import Identity, identify
 from lit_byz.config.schema import NOT_IDENTITY
@@ -121,7 +120,7 @@ def _config_of(store: Store, run: "Run") -> dict[str, Any]:
     path = download_artifacts(
         artifact_uri=f"{run.info.artifact_uri}/config.yaml", tracking_uri=store.uri
     )
-    content: dict[str, Any] = OmegaConf.to_container(OmegaConf.load(path))  # type: ignore[assignment]
+    content: dict[str, Any] = plain_yaml.read(Path(path).read_text(encoding="utf-8"))
     return content
 
 
@@ -189,10 +188,15 @@ def _checked(line: Mapping[str, Any], path: Path, place: int) -> Identity | None
     """What the code here calls the run: None where it has no such settings any more."""
     where = f"{path}: run {place}"
     try:
+        plain_yaml.check({key: value for key, value in line.items() if key != "series"})
         stated = Identity(str(line["settings"]), str(line["code"]))
         series, last = dict(line["series"]), dict(line["last"])
-        config = dict(line["config"])
-    except (KeyError, TypeError, ValueError) as error:
+        config, _ = dict(line["config"]), dict(line["tags"])
+        for steps, values in [*series.values(), *(([s], [v]) for s, v in last.values())]:
+            _ = [(int(step), float(value)) for step, value in zip(steps, values, strict=True)]
+    except plain_yaml.NotPlain as error:
+        raise BadRequest(f"{where}: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadRequest(f"{where}: is damaged: {error!r}") from error
     if stated.digest != line["identity"]:
         raise BadRequest(f"{where}: its identity does not follow from its settings and code")
@@ -213,7 +217,7 @@ def _unpack(store: Store, experiment_id: str, line: Mapping[str, Any], source: s
 
     client = store.client
     tags = {
-        **line["tags"],
+        **{key: str(line["tags"][key]) for key in KEPT if key in line["tags"]},
         IDENTITY: line["identity"],
         SETTINGS: line["settings"],
         CODE: line["code"],

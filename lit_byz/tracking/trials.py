@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lit_byz._passwords import without_passwords, without_secrets_of
 from lit_byz.config.grid import Values
 from lit_byz.config.search_space import Problem
 from lit_byz.errors import BadRequest, RunFailed
 from lit_byz.tracking.claims import Claims, claims_at, held
-from lit_byz.tracking.store import without_password
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -249,10 +249,11 @@ def check_url(url: str | None) -> None:
         return
     try:
         make_url(url).get_dialect()
-    except (ArgumentError, ImportError) as error:
+    except (ArgumentError, ImportError, ValueError) as error:
+        reason = without_secrets_of(" ".join(str(error).split()), url)
         raise BadRequest(
-            f"--storage {without_password(url)}: must be the URL of a database, such as "
-            f"sqlite:///study.db ({' '.join(str(error).split())})"
+            f"--storage {without_passwords(url)}: must be the URL of a database, such as "
+            f"sqlite:///study.db ({reason})"
         ) from error
 
 
@@ -278,8 +279,9 @@ def _reached(url: str | None) -> Iterator[None]:
     except (SQLAlchemyError, ImportError, OSError) as error:
         if url is None:
             raise
-        text = f"--storage {url}: cannot be opened: {' '.join(str(error).split())[:300]}"
-        raise RunFailed(without_password(text)) from error
+        reason = without_secrets_of(" ".join(str(error).split()), url)[:300]
+        shown = without_passwords(url)
+        raise RunFailed(f"--storage {shown}: cannot be opened: {reason}") from error
 
 
 def _file_name(study_name: str) -> str:

@@ -53,12 +53,18 @@ def default_method(
     which only the shape counts. ``simple`` says that a step is one gradient on one batch for each
     worker; for all else there is only ``loop``. The model and the random numbers stay as they are.
     """
+    known = known_method(name, device=device, simple=simple)
+    if known is not None:
+        return known
+    return "joined" if _try("joined", model, example).agrees else "loop"
+
+
+def known_method(name: str, *, device: str, simple: bool) -> str | None:
+    """The same without a look at the model; None where that is needed."""
     if not simple:
         return "loop"
     known = table().get(name, {}).get(torch.device(device).type)
-    if known is not None:
-        return str(known["method"])
-    return "joined" if _try("joined", model, example).agrees else "loop"
+    return None if known is None else str(known["method"])
 
 
 def check_method(method: str, model: nn.Module, example: Tensor) -> None:

@@ -98,7 +98,9 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pipeline as short as they are, and a user's class beside where it is called."""
     folder = tmp_path_factory.mktemp("shell")
     (folder / "my_rules.py").write_text(
-        "class Mine:\n    def __init__(self, f: int, weight: float = 0.5) -> None:\n        pass\n"
+        "from lit_byz.robust import Rule\n\n"
+        "class Mine(Rule):\n"
+        "    def __init__(self, f: int, weight: float = 0.5) -> None:\n        pass\n"
     )
     pipeline = folder / "pipelines" / "try.py"
     pipeline.parent.mkdir()
@@ -118,11 +120,11 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pipeline
 
 
-def call(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def call(script: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(script), *arguments],
         cwd=script.parents[1],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
         capture_output=True,
         text=True,
         timeout=120,
@@ -135,7 +137,7 @@ def test_printed_config_feeds_back(script: Path) -> None:
     assert (first.returncode, first.stderr) == (0, "")
     assert "name: my_rules.Mine\n  f: 2\n  weight: 0.5\n" in first.stdout
     (script.parents[1] / "printed.yaml").write_text(first.stdout)
-    second = call(script, "config=printed.yaml", "--print-config")
+    second = call(script, "config=printed.yaml", "--print-config", LIT_BYZ_IMPORT="my_rules")
     assert second.stdout == first.stdout
 
 

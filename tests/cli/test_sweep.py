@@ -98,6 +98,7 @@ def test_a_failing_run_in_the_table_and_in_mlflow(
     """A minimum over the attacks that happened to work would flatter the defence."""
     (tmp_path / "my_attacks.py").write_text(ATTACK)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("LIT_BYZ_IMPORT", "my_attacks")
     grid = {**GRID, "grid": {"axes": {"attack": ["sf", "my_attacks.Broken"]}}}
     shown = run(tmp_path, "sweep", grid)
     assert shown.code == 1

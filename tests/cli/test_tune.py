@@ -204,6 +204,7 @@ def test_failed_trials_are_tried_again_when_asked(
 ) -> None:
     write_users_parts(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("LIT_BYZ_IMPORT", MODULE)
     cell = {**CELL, "grid": {"axes": {"attack": ["sf", f"{MODULE}.Breaks"]}}}
     few = ["--trials", "2", "--json", "tune.compare=[arc]"]
     assert command(tmp_path, *few, cell=cell) == 1

@@ -10,6 +10,8 @@ import pytest
 USER_MODULE = """
     from torch import nn
 
+    from lit_byz.robust import Rule
+
     class TinyModel(nn.Module):
         def __init__(self, shape, classes: int, width: int = 3) -> None:
             super().__init__()
@@ -31,7 +33,7 @@ USER_MODULE = """
     class NoModel:
         pass
 
-    class PickyRule:
+    class PickyRule(Rule):
         def __init__(self, f: int, strength: float) -> None:
             if strength > 1:
                 raise ValueError(f"PickyRule: strength must be at most 1, got {strength}")

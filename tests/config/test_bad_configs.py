@@ -8,6 +8,14 @@ import pytest
 from lit_byz.config.compose import compose
 from lit_byz.errors import BadRequest
 
+NO_RULE = (
+    "must derive from lit_byz.robust.Rule, such as `from lit_byz.robust import Rule` / "
+    "`class MyRule(Rule):` / `    def aggregate(self, x): return x.mean(0)`"
+)
+NO_NAME = (
+    "is the name of a folder too, so it must have no / or \\ and no .. in it, "
+    "nor a dot or a space at its ends"
+)
 CASES = {
     # misspelt names, at every level
     "trian.steps=5": "unknown key 'trian': did you mean 'train'?",
@@ -26,24 +34,61 @@ CASES = {
     "rule=no_such_module.Rule": (
         "rule 'no_such_module.Rule': cannot import no_such_module: No module named 'no_such_module'"
     ),
-    "rule=fractions.Fractoin": (
-        "rule 'fractions.Fractoin': fractions has no 'Fractoin'; did you mean 'Fraction'?"
+    "rule=lit_byz.robust.CWTN": (
+        "rule 'lit_byz.robust.CWTN': lit_byz.robust has no 'CWTN'; did you mean 'CWTM'?"
     ),
-    "rule=math.sqrt": "rule 'math.sqrt' is a builtin_function_or_method, not a class",
+    "rule=lit_byz.robust.vectors.as_rows": (
+        "rule 'lit_byz.robust.vectors.as_rows' is a function, not a class"
+    ),
     "rule=.Rule": "rule '.Rule': must be a dotted path such as my_module.MyClass",
+    "rule=collections.OrderedDict": f"rule 'collections.OrderedDict': {NO_RULE}",
+    "rule=subprocess.Popen rule.args=[ls]": f"rule 'subprocess.Popen': {NO_RULE}",
+    "rule=lit_byz.robust.ARC": f"rule 'lit_byz.robust.ARC': {NO_RULE}",
+    "rule=lit_byz.robust.Rule": f"rule 'lit_byz.robust.Rule': {NO_RULE}",
+    "clip=lit_byz.robust.CWTM": (
+        "clip 'lit_byz.robust.CWTM': must derive from lit_byz.robust.Clip: "
+        "`from lit_byz.robust import Clip`"
+    ),
+    "trainer.callbacks=[subprocess.Popen]": (
+        "callback 'subprocess.Popen': must derive from lightning.pytorch.callbacks.Callback: "
+        "`from lightning.pytorch.callbacks import Callback`"
+    ),
+    "trainer.callbacks=[{name: lit_byz.training.DissimilarityLogger, evry: 5}]": (
+        "trainer.callbacks: lit_byz.training.DissimilarityLogger: "
+        "got an unexpected keyword argument 'evry'"
+    ),
     # how settings are written
     "train.steps": "'train.steps': settings are written as key=value, such as seed=2",
     "train.steps:5": "'train.steps:5': settings are written as key=value, such as seed=2",
-    "train.lr_milestones=[1": "train.lr_milestones: '[1' is not valid YAML",
+    "train.lr_milestones=[1": (
+        "train.lr_milestones: '[1' is not valid YAML: did not find expected ',' or ']'"
+    ),
     "train=5": "train = 5: train is a section, set its keys, such as train.steps",
     "seed=1 seed.x=2": "seed.x: 'seed' is a value, not a section",
     "rule=5": "rule = 5: must be the name of an option or a dotted path",
     "rule=null": "rule = None: must be the name of an option or a dotted path",
     "config=nowhere.yaml": "cannot read nowhere.yaml: No such file or directory",
     "config=5": "config = 5: must be text",
+    "attack={0}": "attack: '{0}' has the key 0, which is no text",
+    "seed=!!int 'x'": "seed: '!!int 'x'' has 'x' for !!int",
+    "seed=!!timestamp 2025-01-01": (
+        "seed: '!!timestamp 2025-01-01' has the tag !!timestamp; "
+        "there are only texts, numbers, lists, mappings"
+    ),
     # interpolations
-    "rule.f=${workers.g}": "rule.f: Interpolation key 'workers.g' not found",
-    "workers.f=${server.f}": "workers.f: Recursive interpolation detected",
+    "rule.f=${workers.g}": "rule.f: ${workers.g} is no key of this config",
+    "workers.f=${server.f}": "workers.f: ${server.f} leads in a circle",
+    "train.steps=${nothing}": "train.steps: ${nothing} is no key of this config",
+    "data.root=${oc.env:HOME}": (
+        "data.root = '${oc.env:HOME}': must be a value, or refer to another key as ${seed} does"
+    ),
+    "data.root=\\${seed": (
+        "data.root = '\\\\${seed': must be a value, or refer to another key as ${seed} does"
+    ),
+    "data.root=???": "data.root = '???': must be a value, or refer to another key as ${seed} does",
+    "trainer.callbacks=['${trainer.callbacks}']": (
+        "trainer.callbacks: ${trainer.callbacks} leads in a circle"
+    ),
     # types
     "train.steps=many": "train.steps = 'many': must be an integer",
     "train.steps=1.5": "train.steps = 1.5: must be an integer",
@@ -72,6 +117,36 @@ CASES = {
     "workers.honest=0": "workers.honest = 0: must be at least 1",
     "workers.f=-1": "workers.f = -1: must be at least 0",
     "model.init_scale=0": "model.init_scale = 0: must be greater than 0",
+    "seed=9223372036854775808": (
+        "seed: '9223372036854775808' has the integer 9223372036854775808; integers must be between "
+        "-9223372036854775807 and 9223372036854775807"
+    ),
+    "train.weight_decay=1e300": (
+        "train.weight_decay = 1e+300: must be at most 3.4e+38, as in 32 bits"
+    ),
+    "train.lr=1e39": "train.lr = 1e+39: must be at most 3.4e+38, as in 32 bits",
+    "model.init_scale=1e39": "model.init_scale = 1e+39: must be at most 3.4e+38, as in 32 bits",
+    "train.lr_milestones=[1] train.lr_values=[1e39]": (
+        "train.lr_values = 1e+39: must be at most 3.4e+38, as in 32 bits"
+    ),
+    "attack=gaussian attack.scale=1e39": (
+        "attack.scale = 1e+39: must be at most 3.4e+38, as in 32 bits"
+    ),
+    "train.local_steps=2 train.local_lr=1e-39": (
+        "train.local_lr = 1e-39: must be at least 2.94e-39"
+    ),
+    "model.hidden=[9999999999]": (
+        "model=mlp: has 7,949,999,999,215 parameters, must have at most 2,147,483,647"
+    ),
+    "tracking.experiment=../../../x": f"tracking.experiment = '../../../x': {NO_NAME}",
+    "tracking.experiment=a/b": f"tracking.experiment = 'a/b': {NO_NAME}",
+    "tracking.experiment=a\\b": f"tracking.experiment = 'a\\\\b': {NO_NAME}",
+    "tracking.experiment=..": f"tracking.experiment = '..': {NO_NAME}",
+    "tracking.experiment=''": f"tracking.experiment = '': {NO_NAME}",
+    "tracking.uri=postgresql://me:***@host/db": (
+        "tracking.uri = postgresql://me:***@host/db: the password was left out where this was "
+        "printed; write it, or set MLFLOW_TRACKING_URI"
+    ),
     "clip.zeta=3": "clip=arc: ARC: zeta must be a number in [0, 2], got 3.0",
     "rule.f=-1": "rule=cwtm: CWTM: f must be an int >= 0, got -1",
     "partition=dirichlet partition.alpha=0": (
@@ -108,6 +183,18 @@ CASES = {
     "attack=mimic attack.worker=10": (
         "attack=mimic: Mimic: worker must be one of the 10 honest workers, 0 to 9, got 10"
     ),
+    "mix=bucketing mix.s=100": "mix.s = 100: must be at most n = 11, the number of workers",
+    "mix=bucketing mix.s=9": ("rule=cwtm: CWTM: f must satisfy 2f < n, got f=1, n=2 rows"),
+    "rule=mda workers.honest=40 workers.f=15": (
+        "rule=mda: MDA: f=15 of n=55 rows means "
+        "11,899,700,525,790 subsets, more than the 200,000 that are searched; take a smaller f or "
+        "n, or another rule"
+    ),
+    "rule=mda workers.honest=6000000 workers.f=4000000": (
+        "rule=mda: MDA: f=4000000 of "
+        "n=10000000 rows means at least 416,666,416,666,712,499,997,500,000 subsets, more than the "
+        "200,000 that are searched; take a smaller f or n, or another rule"
+    ),
     "attack=foe workers.f=0": (
         "attack=foe: needs at least one Byzantine worker, and workers.f = 0; must be attack=none"
     ),
@@ -126,11 +213,14 @@ CASES = {
     ),
 }
 
+# Those with a space in them.
+WORDS = {text: [text] for text in CASES if text.startswith(("seed=!!", "trainer.callbacks=[{"))}
+
 
 @pytest.mark.parametrize("overrides", CASES)
 def test_message(overrides: str) -> None:
     with pytest.raises(BadRequest) as raised:
-        compose(overrides.split(" "))
+        compose(WORDS.get(overrides, overrides.split(" ")))
     assert str(raised.value) == CASES[overrides]
 
 
@@ -146,7 +236,10 @@ def test_message(overrides: str) -> None:
             "model={}.WrongShape: does not take images of shape (3, 32, 32): "
             "mat1 and mat2 shapes cannot be multiplied (192x32 and 28x4)",
         ),
-        ("model={}.NoModel", "model={}.NoModel: must be a torch.nn.Module class"),
+        (
+            "model={}.NoModel",
+            "model '{}.NoModel': must derive from torch.nn.Module: `from torch.nn import Module`",
+        ),
         ("rule={}.PickyRule", "rule.strength is missing: rule={}.PickyRule has no default for it"),
         (
             "rule={}.PickyRule rule.strength=2",
@@ -187,8 +280,8 @@ def test_message_about_a_file(write: Callable[[str, str], Path], text: str, mess
 
 
 def test_file_that_is_not_yaml(write: Callable[[str, str], Path]) -> None:
-    write("mine.yaml", "train: {steps: 5")
-    with pytest.raises(BadRequest, match=r"^configs/mine.yaml is not a valid YAML file: [^\n]+$"):
+    write("mine.yaml", "seed: 1\ntrain: steps: 5\n")
+    with pytest.raises(BadRequest, match=r"^configs/mine.yaml: is not valid YAML: [^\n]+ line 2"):
         compose(["config=configs/mine.yaml"])
 
 

@@ -184,3 +184,26 @@ def test_five_hundred_points_take_seconds() -> None:
     assert len(found) == len({point.identity for point in found}) == 500 + 5
     assert len(cells(found)) == 20 + 1
     assert time.process_time() - begin < 30
+
+
+def test_a_small_form_of_what_cannot_be_scaled(tmp_path: Path) -> None:
+    needs = "scale = smoke: needs train.steps beside train.lr_milestones"
+    for train in ({"lr_milestones": [5]}, {"lr_milestones": 5}, {"lr_milestones": [5], "steps": 0}):
+        assert refused(write(tmp_path, {}, train=train), "scale=smoke") == needs
+    assert refused("train=5", "scale=smoke") == "train = 5: train is a section, set its keys"
+
+
+def test_endless_grids_are_refused_at_once(tmp_path: Path) -> None:
+    axes = {f"x{number}": [1, 2, 3] for number in range(40)}
+    begin = time.process_time()
+    for grid in (
+        {"axes": axes, "exclude": [{"x0": 1}]},
+        {"axes": {"seed": [1]}, "when": [{"if": {"seed": 1}, "axes": axes}]},
+        {"also": [axes]},
+    ):
+        said = refused(write(tmp_path, grid))
+        assert said == "the grid has more than 100,000 points; take some axes out"
+    assert refused(write(tmp_path, {"exclude": [{"seed": 1}] * 1001})).endswith("1,000 entries")
+    deep = {"axes": {".".join(100 * "a"): [1]}}
+    assert refused(write(tmp_path, deep)).endswith("it has 100 parts")
+    assert time.process_time() - begin < 10

@@ -52,7 +52,7 @@ def test_fetch_into_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     [
         (["fetch", "mnst"], "unknown data set 'mnst': did you mean 'mnist'?"),
         (["fetch", "digits", "cifar"], "unknown data set 'cifar': did you mean 'cifar10'?"),
-        (["fetch", "collections.OrderedDict"], "'collections.OrderedDict' is not a data set"),
+        (["fetch", "collections.OrderedDict"], "must derive from lit_byz.data.Dataset"),
         (["fetch"], "the following arguments are required: dataset"),
         (["fecth", "mnist"], "unknown command 'fecth': did you mean 'fetch'?"),
         (["show", "mnst"], "did you mean 'mnist'?"),

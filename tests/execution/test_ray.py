@@ -32,6 +32,11 @@ class Slow(SignFlip):
 RAY = ("--executor", "ray")
 
 
+@pytest.fixture(autouse=True)
+def _named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIT_BYZ_IMPORT", "my_attacks")
+
+
 def with_attacks(*names: str, **train: Any) -> dict[str, Any]:
     settings = {**GRID["train"], **train}  # type: ignore[dict-item]
     return {**GRID, "train": settings, "grid": {"axes": {"attack": list(names)}}}

@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -24,7 +25,7 @@ from tests.cli._sweeps import GRID, ROOT, RUNS, arguments, sweep
 pytestmark = pytest.mark.services
 
 BINARIES = "/usr/lib/postgresql/*/bin"
-SECRET = "not-to-be-seen"
+SECRET = "not/to-be-seen"
 TUNE = {
     "space": {"clip.C": {"low": 0.01, "high": 100.0, "log": True}},
     "trials": 4,
@@ -71,7 +72,8 @@ def database() -> Iterator[str]:
         settings = f"-p {port} -c listen_addresses=127.0.0.1 -c fsync=off -k {folder}"
         call("pg_ctl", "-w", "-l", str(folder / "log"), "-o", settings, "start")
         try:
-            yield f"postgresql+psycopg2://lit_byz:{SECRET}@127.0.0.1:{port}/postgres"
+            password = quote(SECRET, safe="")
+            yield f"postgresql+psycopg2://lit_byz:{password}@127.0.0.1:{port}/postgres"
         finally:
             call("pg_ctl", "-m", "immediate", "stop")
 
@@ -167,22 +169,36 @@ def test_two_studies_at_once_in_two_folders(database: str, tmp_path: Path) -> No
     assert numbers[0] == numbers[1] == [0, 1, 2, 3]
 
 
-def test_passwords_are_not_recorded(database: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["encoded", "as it is", "in the query"])
+def test_passwords_are_not_recorded(database: str, tmp_path: Path, form: str) -> None:
+    encoded, place = database.rpartition("@")[0].rpartition(":")[2], database.rpartition("@")[2]
+    uri = {
+        "encoded": database,
+        "as it is": database.replace(encoded, SECRET),
+        "in the query": f"postgresql+psycopg2://{place}?user=lit_byz&password={encoded}",
+    }[form]
     grid = {**GRID, "grid": {"axes": {"attack": ["sf"], "seed": [7]}}}
     # An experiment keeps its artifacts where it was made: this one is made here.
-    store = [f"tracking.uri={database}", "tracking.experiment=passwords"]
-    assert sweep(tmp_path, *store, grid=grid).returncode == 0
-    shown = rows(database, "select distinct value from params where key = 'tracking.uri'")
-    assert shown
-    assert not [value for (value,) in shown if SECRET in value]
+    store = [f"tracking.uri={uri}", f"tracking.experiment=passwords {form}"]
+    answer = sweep(tmp_path, *store, grid=grid)
+    assert answer.returncode == 0, answer.stderr
+    assert "to-be-seen" not in answer.stdout + answer.stderr
+    kept = rows(database, "select key, value from params union select key, value from tags")
+    assert [value for key, value in kept if key == "tracking.uri"]
+    assert [value for key, value in kept if key == "lit_byz.record.0"]
+    assert not [value for _, value in kept if "to-be-seen" in value]
     settings = list(tmp_path.glob("mlruns/artifacts/**/config.yaml"))
     assert len(settings) == 1
-    assert SECRET not in settings[0].read_text()
+    assert "***" in settings[0].read_text()
+    assert "to-be-seen" not in settings[0].read_text()
 
 
 def test_a_database_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     begin = time.monotonic()
-    with pytest.raises(RunFailed, match=r"lit_byz:\*\*\*@127.0.0.1:9/runs: cannot be opened"):
+    with pytest.raises(
+        RunFailed, match=r"lit_byz:\*\*\*@127.0.0.1:9/runs: cannot be opened"
+    ) as told:
         open_store(f"postgresql+psycopg2://lit_byz:{SECRET}@127.0.0.1:9/runs")
+    assert "to-be-seen" not in str(told.value)
     assert time.monotonic() - begin < 20

@@ -115,9 +115,19 @@ def no_series(run: dict[str, Any]) -> None:
     del run["series"]
 
 
+def half_a_character(run: dict[str, Any]) -> None:
+    run["name"] = "\ud800"
+
+
+def no_numbers(run: dict[str, Any]) -> None:
+    run["series"]["test/loss"][1][0] = "low"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (half_a_character, r"run 2: has the character '.ud800', which is no text"),
+        (no_numbers, "run 2: is damaged"),
         (better, "run 2: its maximal accuracy is not that of its evaluations"),
         (another_rule, "run 2: its settings are not those"),
         (another_identity, "run 2: its identity does not follow"),
