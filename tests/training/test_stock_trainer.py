@@ -66,6 +66,7 @@ def _no_advice() -> Any:
         yield
 
 
+@pytest.mark.slow
 def test_the_example(tmp_path: Path) -> None:
     main = runpy.run_path(str(EXAMPLES / "stock_trainer.py"))["main"]
     assert main(tmp_path) > 0.6
