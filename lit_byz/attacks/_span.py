@@ -16,7 +16,6 @@ from lit_byz.attacks._evolution import evolve
 from lit_byz.attacks._foe import FOE
 from lit_byz.attacks._view import View
 from lit_byz.robust import Basis
-from lit_byz.robust.vectors import coordinate_spread
 
 # This share of the budget surveys lines from the honest mean; so many of the best points found
 # there are rescaled.
@@ -77,12 +76,13 @@ class Span(Attack):
         return self.flipped
 
     def plan(self, scene: Scene, state: State) -> Move:
-        published = [attack.act(scene, {}).coefficients for attack in (FOE(), ALIE())]
+        published = [FOE().act(scene, {}), ALIE().act(scene, {})]
         path = self._path(scene, state)
-        basis = self._basis(scene, state, path)
+        basis = self._basis(scene, state, path, published[1].basis)
         view = View(scene, basis, self._direction(scene, basis))
         search = _Search(view, torch_generator(self.seed, Stream.SPAN, scene.step))
-        starts = [pad(made_of, (0, basis.size - len(made_of))) for made_of in published]
+        known = [move.coefficients for move in published]
+        starts = [pad(made_of, (0, basis.size - len(made_of))) for made_of in known]
         finalists = search.run(torch.stack(starts), state, self.budget, self.distinct)
         values, damages = view.settle(finalists)
         best = int(values.argmax())
@@ -108,10 +108,9 @@ class Span(Attack):
             return mean
         return torch.lerp(state["path"], mean, 1 / (int(state["seen"]) + 1))
 
-    def _basis(self, scene: Scene, state: State, path: torch.Tensor | None) -> Basis:
-        """The honest vectors, σ, and what else is known."""
-        rows = scene.honest.rows
-        _, deviation = coordinate_spread(rows)
+    def _basis(self, scene: Scene, state: State, path: torch.Tensor | None, spread: Basis) -> Basis:
+        """What may be combined: ``spread`` (the honest vectors and σ), and what else is known."""
+        rows = spread.rows
         more = []
         if self.flipped:
             assert scene.flipped is not None
@@ -122,8 +121,8 @@ class Span(Attack):
         if path is not None:
             more.append(path.unsqueeze(0))
         if not more:
-            return scene.with_row(deviation)
-        beside = torch.cat([deviation.unsqueeze(0), *more])
+            return spread
+        beside = torch.cat(more)
         # Gradients on flipped labels may overflow while the honest ones do not.
         beside = torch.where(beside.isfinite().all(1, keepdim=True), beside, 0)
         return Basis(torch.cat([rows, beside]))

@@ -10,7 +10,7 @@ python pipelines/report.py import FILE         bring such a file's runs into the
 python pipelines/report.py tracking.uri=sqlite:///elsewhere/mlflow.db
 
 Nothing is computed, and nothing but the store is read. seed=[1] and scale=smoke change the paper's
-experiments as they do in sweeps.
+experiments as they do in sweeps; where more than the seeds is changed, no claim is judged.
 """
 
 import argparse

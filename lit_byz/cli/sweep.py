@@ -17,7 +17,7 @@ from lit_byz.cli.options import add_options, make_executor
 
 FIGURE_1 = (
     "the paper's Figure 1a:  python pipelines/sweep.py experiment=paper/fig1a  "
-    "(500 runs; --dry-run says how long)"
+    "(705 runs; --dry-run says how long)"
 )
 
 

@@ -103,6 +103,13 @@ class Basis:
         """Which rows (..., m) were not finite and are zeros here."""
         return torch.zeros(self.rows.shape[:-1], dtype=torch.bool)
 
+    def is_finite(self) -> bool:
+        """Whether every row is; nothing is computed where some norm or product is known already."""
+        try:
+            return bool(torch.isfinite(self.squared_norms).all())
+        except NonFiniteRows:
+            return False
+
     def sanitised(self) -> "Basis":
         """This basis with zeros for its non-finite rows."""
         bad = ~torch.isfinite(self.rows.double().square().sum(-1))

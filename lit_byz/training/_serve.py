@@ -48,7 +48,7 @@ def serve(
     basis = honest if sent is None else sent.basis
     (output, observed), used = on_finite_rows(server, basis, work)
     bad = used.non_finite
-    if basis.rows.data_ptr() != honest.rows.data_ptr():
+    if basis.rows.data_ptr() != honest.rows.data_ptr() and not honest.is_finite():
         # The attackers saw zeros for honest vectors that are not finite, and passed them on.
         bad = torch.cat([honest.sanitised().non_finite, bad[h:]])
     count = int(bad[:h].sum()) + scene.f * int(bad[h:].sum())

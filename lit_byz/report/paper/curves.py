@@ -30,14 +30,18 @@ def draw_accuracy(found: Survey) -> "Figure":
             if baseline is not None and baseline not in drawn:
                 drawn.append(baseline)
                 _curve(place, found, baseline, baseline.result.attacks[0], "DSGD, f = 0")
-        place.set_title(panel_title(title, strength), fontsize=8)
         place.set(ylim=(0, 1.02))
-        place.set_xlabel("step", fontsize=8)
-        place.set_ylabel("test accuracy", fontsize=8)
-        place.tick_params(labelsize=8)
-        place.grid(alpha=0.3)
+        _label(place, panel_title(title, strength), "test accuracy")
     finish(figure, found, axes)
     return figure
+
+
+def _label(axes: "Axes", title: str, quantity: str) -> None:
+    axes.set_title(title, fontsize=8)
+    axes.set_xlabel("step", fontsize=8)
+    axes.set_ylabel(quantity, fontsize=8)
+    axes.tick_params(labelsize=8)
+    axes.grid(alpha=0.3)
 
 
 def _title(title: str, attack: str, found: Survey) -> str:
@@ -105,11 +109,7 @@ def draw_thresholds(found: Survey) -> "Figure":
             place.plot(list(norm), [v[0] for v in norm.values()], label=mean, alpha=0.8)
             title = f"{word}, seed {run.seed}"
             break
-        place.set_title(panel_title(title, strength), fontsize=8)
         place.set_yscale("log")
-        place.set_xlabel("step", fontsize=8)
-        place.set_ylabel("Euclidean norm", fontsize=8)
-        place.tick_params(labelsize=8)
-        place.grid(alpha=0.3)
+        _label(place, panel_title(title, strength), "Euclidean norm")
     finish(figure, found, axes)
     return figure

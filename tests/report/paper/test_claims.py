@@ -1,5 +1,8 @@
 """Claims: what is measured, and when it decides."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from lit_byz.errors import BadRequest
@@ -15,6 +18,8 @@ from lit_byz.report.paper.claims import (
 from lit_byz.report.paper.experiment import find
 from lit_byz.report.paper.measures import Measured, follows, trend
 from lit_byz.report.paper.survey import survey
+from pipelines.report import main as report
+from tests.tracking._stores import new_store
 
 
 def make(relation: str, value: float, tolerance: float = 0.02) -> Claim:
@@ -96,6 +101,17 @@ def test_bad_claims(change: dict[str, object], message: str) -> None:
     good = {"id": "x", "place": "p", "says": "s", "paper": "v", "experiment": "e", "above": 0.5}
     with pytest.raises(BadRequest, match=message):
         list(claims_of({**good, "tolerance": 0.0, **change}))
+
+
+def test_claims_are_not_held_against_other_experiments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs of a hundred steps say nothing of what the paper found after a thousand."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path / "mlruns"))
+    for changes, judged in ((["seed=[1]"], True), (["train.steps=100"], False)):
+        assert report(["paper/fig7", *changes, "--formats", "png", "--json"]) == 0
+        assert bool(json.loads(capsys.readouterr().out)["claims"]) == judged
 
 
 def test_thresholds_over_a_run() -> None:
