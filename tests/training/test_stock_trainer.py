@@ -3,11 +3,12 @@
 import csv
 import runpy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import lightning
+import mlflow
 import optuna
 import pytest
 import torch
@@ -66,7 +67,16 @@ def _no_advice() -> Any:
         yield
 
 
+@pytest.fixture
+def _mlflow_as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Lightning's logger sets MLflow's store for the whole process and all that it starts."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    yield
+    mlflow.set_tracking_uri(None)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("_mlflow_as_before")
 def test_the_example(tmp_path: Path) -> None:
     main = runpy.run_path(str(EXAMPLES / "stock_trainer.py"))["main"]
     assert main(tmp_path) > 0.6
