@@ -81,6 +81,9 @@ class Data:
         None, "folder of the data sets; null: LIT_BYZ_DATA or a user cache folder"
     )
     test_batch_size: int = _setting(250, "test images evaluated at once", at_least=1)
+    validation: float = _setting(
+        0.0, "share of the training images held out for val/accuracy", at_least=0, at_most=0.9
+    )
 
 
 @dataclass
@@ -151,7 +154,8 @@ NOT_IDENTITY = frozenset(
     {
         "resume",
         "resume_as",
-        "data",
+        "data.root",
+        "data.test_batch_size",
         "tracking",
         "trainer.accelerator",
         "train.checkpoint_every",

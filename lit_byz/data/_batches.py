@@ -19,11 +19,16 @@ class WorkerBatches:
     drawn from (seed, i, epoch); round t takes places t·b to (t + 1)·b − 1 of that endless
     stream. So nothing is drawn twice within an epoch, a batch may reach over the end of an epoch,
     and one of a worker with fewer than b points over several. There is no state but a memory of
-    the orders last used.
+    the orders last used. ``held_out`` are the points that no worker has, for validation.
     """
 
     def __init__(
-        self, images: ImageData, parts: Sequence[np.ndarray], batch_size: int, seed: int
+        self,
+        images: ImageData,
+        parts: Sequence[np.ndarray],
+        batch_size: int,
+        seed: int,
+        held_out: Sequence[int] | np.ndarray = (),
     ) -> None:
         check_integer(self, "batch_size", batch_size, 1)
         check_integer(self, "seed", seed, 0)
@@ -32,6 +37,7 @@ class WorkerBatches:
             raise BadRequest(f"WorkerBatches: no data for workers {empty or 'at all'}")
         self.images = images
         self.parts = [np.asarray(part, dtype=np.int64) for part in parts]
+        self.held_out = np.asarray(held_out, dtype=np.int64)
         self.batch_size = batch_size
         self.seed = seed
         self._orders: list[tuple[int, np.ndarray]] = [(-1, part) for part in self.parts]
@@ -80,6 +86,11 @@ class WorkerBatches:
         for start in range(0, len(part), chunk):
             where = slice(start, start + chunk)
             yield self.images.train_batch(part[where], None if flips is None else flips[where])
+
+    def held_out_batches(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """The points held out, so many at once, never flipped."""
+        for start in range(0, len(self.held_out), size):
+            yield self.images.train_batch(torch.from_numpy(self.held_out[start : start + size]))
 
     def _order(self, worker: int, epoch: int) -> np.ndarray:
         known, order = self._orders[worker]

@@ -21,13 +21,20 @@ if TYPE_CHECKING:
 
 def make_module(config: DictConfig) -> "RobustDSGD":
     """The LightningModule of a config, with its data; the data set is fetched if need be."""
-    from lit_byz.data import WorkerBatches
     from lit_byz.robust import RobustAggregator
     from lit_byz.training import RobustDSGD, TrainSettings, WorkerData
 
-    images = build("dataset", config.dataset).load(config.data.root)
-    partition = build("partition", config.partition)
-    parts = partition(images.train_labels, config.workers.honest, config.seed)
+    data = WorkerData(
+        build("dataset", config.dataset),
+        build("partition", config.partition),
+        workers=config.workers.honest,
+        batch_size=config.workers.batch_size,
+        seed=config.seed,
+        root=config.data.root,
+        test_batch_size=config.data.test_batch_size,
+        validation=config.data.validation,
+    )
+    data.setup("fit")
     server = RobustAggregator(
         build("rule", config.rule),
         clip=build("clip", config.clip),
@@ -35,7 +42,6 @@ def make_module(config: DictConfig) -> "RobustDSGD":
         bound_output=config.server.bound_output,
     )
     plain = to_plain(config)["train"]
-    batches = WorkerBatches(images, parts, config.workers.batch_size, config.seed)
     return RobustDSGD(
         build_model(config),
         server,
@@ -43,7 +49,7 @@ def make_module(config: DictConfig) -> "RobustDSGD":
         f=config.workers.f,
         settings=TrainSettings(**{f.name: plain[f.name] for f in fields(TrainSettings)}),
         seed=config.seed,
-        data=WorkerData.of(batches, config.data.test_batch_size),
+        data=data,
     )
 
 

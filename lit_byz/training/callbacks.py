@@ -124,12 +124,15 @@ class DissimilarityLogger(_StepLogger):
 class AccuracyTracker(Callback):
     """The test accuracy that validation finds, its maximum, and the step of that.
 
-    A step's accuracy is that of the parameters after it; steps are counted from 0 everywhere.
+    A step's accuracy is that of the parameters after it; steps are counted from 0 everywhere. Where
+    images are held out, also the maximum on them, its step, and the test accuracy at that step.
     """
 
     def __init__(self) -> None:
         self.accuracy = self.max_accuracy = 0.0
         self.step_of_max = 0
+        self.max_val_accuracy = self.test_at_val_max = 0.0
+        self.step_of_val_max = 0
         self.seconds = 0.0
         self._begin = 0.0
 
@@ -143,22 +146,44 @@ class AccuracyTracker(Callback):
         self.accuracy = float(trainer.callback_metrics["test/accuracy"])
         if self.accuracy > self.max_accuracy:
             self.max_accuracy, self.step_of_max = self.accuracy, pl_module.global_step - 1
+        validated = float(trainer.callback_metrics.get("val/accuracy", 0.0))
+        if validated > self.max_val_accuracy:
+            self.max_val_accuracy, self.test_at_val_max = validated, self.accuracy
+            self.step_of_val_max = pl_module.global_step - 1
+
+    def max_on(self, images: str) -> float:
+        """The maximal accuracy on the images ``test`` or ``val``."""
+        return self.max_accuracy if images == "test" else self.max_val_accuracy
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         if pl_module.global_step == trainer.max_steps or pl_module.diverged_at is not None:
             best = {"test/max_accuracy": self.max_accuracy, "step_of_max": float(self.step_of_max)}
+            if len(pl_module.batches.held_out):
+                best["val/max_accuracy"] = self.max_val_accuracy
+                best["val/step_of_max"] = float(self.step_of_val_max)
+                best["test/accuracy_at_val_max"] = self.test_at_val_max
             record(trainer, best, max(pl_module.global_step - 1, 0))
 
     def state_dict(self) -> dict[str, Any]:
-        kept = ("accuracy", "max_accuracy", "step_of_max", "seconds")
-        return {name: getattr(self, name) for name in kept}
+        return {
+            "accuracy": self.accuracy,
+            "max_accuracy": self.max_accuracy,
+            "step_of_max": self.step_of_max,
+            "max_val_accuracy": self.max_val_accuracy,
+            "step_of_val_max": self.step_of_val_max,
+            "test_at_val_max": self.test_at_val_max,
+            "seconds": self.seconds,
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         vars(self).update(state_dict)
 
 
 class BestParameters(Callback):
-    """Keeps a copy of the model's parameters whenever validation finds a higher accuracy."""
+    """Keeps a copy of the model's parameters whenever validation finds a higher accuracy.
+
+    That is the accuracy on the images held out, or on the test images where there are none.
+    """
 
     def __init__(self) -> None:
         self.accuracy = -1.0
@@ -167,7 +192,8 @@ class BestParameters(Callback):
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         if trainer.sanity_checking or trainer.state.fn != "fit":
             return
-        accuracy = float(trainer.callback_metrics["test/accuracy"])
+        found = trainer.callback_metrics
+        accuracy = float(found.get("val/accuracy", found["test/accuracy"]))
         if accuracy > self.accuracy:
             self.accuracy = accuracy
             state = pl_module.model.state_dict()

@@ -36,6 +36,8 @@ from lit_byz.training._workers import HonestWorkers
 from lit_byz.training.data import Round, Rounds, TestImages, WorkerData
 from lit_byz.training.settings import Milestones, Observation, TrainSettings, loss_of
 
+# The names of what the loaders of validation hold, in their order.
+JUDGED_ON = ("test", "val")
 LOSSES = {"nll": nn.functional.nll_loss, "cross_entropy": nn.functional.cross_entropy}
 
 
@@ -45,8 +47,9 @@ class RobustDSGD(lightning.LightningModule):
     The data come from the trainer's :class:`WorkerData`, or are given as ``data``. ``momentums``
     holds the honest workers' vectors, and in its last row what the attackers write. All randomness
     comes from ``seed`` and the step's number, so a run can go on from any step. Validation logs
-    ``test/accuracy`` and ``test/loss``. While it is trained, some layers of ``model`` are replaced;
-    afterwards it is as it was given, with new parameters.
+    ``test/accuracy`` and ``test/loss``, and ``val/…`` where the data hold images out. While it is
+    trained, some layers of ``model`` are replaced; afterwards it is as it was given, with new
+    parameters.
     """
 
     momentums: Tensor
@@ -85,7 +88,7 @@ class RobustDSGD(lightning.LightningModule):
         self._data = data
         self._workers: HonestWorkers | None = None
         self._leave: Undo | None = None
-        self._counted: list[Tensor] = []
+        self._counted: dict[str, list[Tensor]] = {}
 
     @property
     def data(self) -> WorkerData:
@@ -155,7 +158,7 @@ class RobustDSGD(lightning.LightningModule):
         """Where the trainer has no data module: the rounds of the data that were given."""
         return Rounds(self.batches, lambda: int(self.global_step))
 
-    def val_dataloader(self) -> TestImages:
+    def val_dataloader(self) -> list[TestImages]:
         return self.data.val_dataloader()
 
     def configure_optimizers(self) -> Any:
@@ -205,15 +208,19 @@ class RobustDSGD(lightning.LightningModule):
 
     def on_validation_epoch_start(self) -> None:
         self.batches.images.to(self.device)
-        self._counted = []
+        self._counted = {}
 
-    def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
-        self._counted.append(self._judge(*batch))
+    def validation_step(
+        self, batch: tuple[Tensor, Tensor], batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        counted = self._counted.setdefault(JUDGED_ON[dataloader_idx], [])
+        counted.append(self._judge(*batch))
 
     def on_validation_epoch_end(self) -> None:
-        right, loss, count = torch.stack(self._counted).sum(0)
-        self.log("test/accuracy", right / count, prog_bar=True)
-        self.log("test/loss", loss / count)
+        for images, counted in self._counted.items():
+            right, loss, count = torch.stack(counted).sum(0)
+            self.log(f"{images}/accuracy", right / count, prog_bar=True)
+            self.log(f"{images}/loss", loss / count)
 
     test_step = validation_step
     on_test_epoch_start = on_validation_epoch_start
