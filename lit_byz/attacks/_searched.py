@@ -140,11 +140,13 @@ class SearchedAttack(Attack):
         centre = torch.zeros(basis.size, dtype=torch.float64)
         centre[: scene.h] = scene.mean
         samples = cache(lambda: _samples(basis, scene.h, server))
-        batch = max(1, CACHED // scene.n**2)
+        on_cpu = basis.rows.device.type == "cpu"
 
         def damage(factors: torch.Tensor, care: Care) -> torch.Tensor:
             found = []
             sample = None if care is Care.SETTLE else samples().get(care)
+            # Elsewhere every batch is a wait for the device.
+            batch = max(1, CACHED // scene.n**2) if on_cpu else len(factors)
             for sent in (start + factors.unsqueeze(-1) * direction).split(batch):
                 received = scene.facing(basis, sent)
                 if sample is None:

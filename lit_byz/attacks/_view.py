@@ -88,7 +88,8 @@ class View:
             return self.settle(self.coefficients(points))[0]
         parts = []
         direction = None if self.direction is None else self.direction @ self.places
-        for some in points.split(max(1, BATCH // (scene.n + 1) ** 2)):
+        on_cpu = self.basis.rows.device.type == "cpu"
+        for some in points.split(max(1, BATCH // (scene.n + 1) ** 2) if on_cpu else len(points)):
             own = self.honest.expand(len(some), -1, -1)
             received = torch.cat([own, some.expand(-1, scene.f, -1)], dim=1)
             parts.append(self._values(Geometry(self._frame, received), self.mean, direction))
