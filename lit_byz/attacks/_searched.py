@@ -51,6 +51,7 @@ class SearchedAttack(Attack):
     rule or clipping for.
     """
 
+    by_columns: ClassVar[bool] = True
     # What every search works with; a setting that is an argument too can be given instead.
     efforts: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "grid": {"low": 0.0, "high": 1e5, "points": 320},
@@ -162,7 +163,7 @@ class SearchedAttack(Attack):
 
 def _samples(basis: Basis, honest: int, server: RobustAggregator) -> dict[Care, Basis]:
     """The columns to look at where not all are needed: clipping and mixing still see every one."""
-    few = basis.rows.shape[-1] <= MEASURING
+    few = basis.width <= MEASURING
     if few or server.bound_output or not isinstance(server.rule, CoordinateRule):
         return {}
     sample = sample_columns(basis, honest, MEASURING)

@@ -75,8 +75,10 @@ class View:
         if not isinstance(self.scene.server.rule, CoordinateRule):
             return None
         rows = self.basis.rows
-        if rows.shape[1] > COLUMNS:
+        if self.basis.width > COLUMNS:
             rows = sample_columns(self.basis, self.scene.h, COLUMNS).rows
+        elif self.basis.shard is not None:
+            rows = self.basis.shard.join(rows)
         frame = self.coefficients(torch.eye(self.size, dtype=torch.float64))
         return Basis((frame.to(rows.device) @ rows.double()).to(rows.dtype), trusted=True)
 

@@ -107,6 +107,9 @@ class Trainer:
     """Lightning."""
 
     accelerator: Literal["auto", "cpu", "gpu"] = _setting("auto", "where the model lives")
+    devices: int = _setting(
+        1, "processes or GPUs that share the honest workers of one run", at_least=1
+    )
     precision: Literal["32-true", "64-true", "bf16-mixed"] = _setting(
         "32-true", "of the gradients; the server's geometry is float64 in any case"
     )
@@ -158,8 +161,15 @@ NOT_IDENTITY = frozenset(
         "data.test_batch_size",
         "tracking",
         "trainer.accelerator",
+        "trainer.devices",
         "train.checkpoint_every",
     }
 )
 # Of these, what may make a run fail: a failed run is tried again when one of them has changed.
-ENVIRONMENT = ("data.root", "data.test_batch_size", "trainer.accelerator", "train.checkpoint_every")
+ENVIRONMENT = (
+    "data.root",
+    "data.test_batch_size",
+    "trainer.accelerator",
+    "trainer.devices",
+    "train.checkpoint_every",
+)

@@ -20,6 +20,7 @@ class WorkerBatches:
     stream. So nothing is drawn twice within an epoch, a batch may reach over the end of an epoch,
     and one of a worker with fewer than b points over several. There is no state but a memory of
     the orders last used. ``held_out`` are the points that no worker has, for validation.
+    ``first`` is the number of the first worker, where these are some of a run's.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class WorkerBatches:
         batch_size: int,
         seed: int,
         held_out: Sequence[int] | np.ndarray = (),
+        first: int = 0,
     ) -> None:
         check_integer(self, "batch_size", batch_size, 1)
         check_integer(self, "seed", seed, 0)
@@ -40,11 +42,17 @@ class WorkerBatches:
         self.held_out = np.asarray(held_out, dtype=np.int64)
         self.batch_size = batch_size
         self.seed = seed
+        self.first = first
         self._orders: list[tuple[int, np.ndarray]] = [(-1, part) for part in self.parts]
 
     @property
     def workers(self) -> int:
         return len(self.parts)
+
+    def some(self, workers: slice) -> "WorkerBatches":
+        """The batches of some of the workers, as they draw them among all."""
+        parts, first = self.parts[workers], self.first + workers.start
+        return WorkerBatches(self.images, parts, self.batch_size, self.seed, self.held_out, first)
 
     def indices(self, t: int) -> Tensor:
         """Which training points the workers draw in round ``t``: (h, b)."""
@@ -70,7 +78,8 @@ class WorkerBatches:
         if not self.images.random_flip:
             return None
         rng = numpy_generator(self.seed, Stream.FLIPS, t)
-        return torch.from_numpy(rng.random((self.workers, self.batch_size)) < 0.5)
+        drawn = rng.random((self.first + self.workers, self.batch_size)) < 0.5
+        return torch.from_numpy(drawn[self.first :])
 
     def round(self, t: int) -> tuple[Tensor, Tensor]:
         """Images (h, b, C, H, W) and labels (h, b) of round ``t``."""
@@ -81,7 +90,7 @@ class WorkerBatches:
         part = torch.from_numpy(self.parts[worker])
         flips = None
         if self.images.random_flip:
-            rng = numpy_generator(self.seed, Stream.FLIPS, t, 1 + worker)
+            rng = numpy_generator(self.seed, Stream.FLIPS, t, 1 + self.first + worker)
             flips = torch.from_numpy(rng.random(len(part)) < 0.5)
         for start in range(0, len(part), chunk):
             where = slice(start, start + chunk)
@@ -95,7 +104,7 @@ class WorkerBatches:
     def _order(self, worker: int, epoch: int) -> np.ndarray:
         known, order = self._orders[worker]
         if known != epoch:
-            rng = numpy_generator(self.seed, Stream.ORDERS, worker, epoch)
+            rng = numpy_generator(self.seed, Stream.ORDERS, self.first + worker, epoch)
             order = rng.permutation(self.parts[worker])
             self._orders[worker] = (epoch, order)
         return order

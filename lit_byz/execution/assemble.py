@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,10 @@ from lit_byz.config.compose import to_plain
 from lit_byz.errors import BadRequest
 
 if TYPE_CHECKING:
+    from lightning.pytorch import Trainer
     from lightning.pytorch.callbacks import Callback
+    from lightning.pytorch.loggers import Logger
+    from lightning.pytorch.strategies import Strategy
 
     from lit_byz.training import RobustDSGD
 
@@ -64,6 +67,33 @@ def users_callbacks(config: DictConfig) -> "list[Callback]":
         except TypeError as error:
             raise BadRequest(f"trainer.callbacks: {name}: {error}") from error
     return made
+
+
+def make_trainer(
+    config: DictConfig,
+    callbacks: "Sequence[Callback]",
+    logger: "Logger | None",
+    strategy: "Strategy | str" = "auto",
+) -> "Trainer":
+    """Lightning's trainer for a config."""
+    import lightning
+
+    every = config.train.eval_every
+    return lightning.Trainer(
+        max_steps=config.train.steps,
+        accelerator=config.trainer.accelerator,
+        devices=config.trainer.devices,
+        strategy=strategy,
+        precision=config.trainer.precision,
+        logger=False if logger is None else logger,
+        callbacks=list(callbacks),
+        val_check_interval=every,
+        check_val_every_n_epoch=None,
+        num_sanity_val_steps=0,
+        log_every_n_steps=every,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
 
 
 @contextlib.contextmanager

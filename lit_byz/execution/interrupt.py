@@ -61,7 +61,8 @@ class StopOnSignal(AfterRound):
         self._install()
 
     def after_round(self, trainer: Any, module: Any) -> None:
-        if self.requested is not None and module.global_step < trainer.max_steps:
+        requested = module.any_process(self.requested is not None)
+        if requested and module.global_step < trainer.max_steps:
             self.checkpoint.stop(trainer)
 
 

@@ -13,8 +13,14 @@ from omegaconf import DictConfig
 from lit_byz.config.compose import compose, to_plain
 from lit_byz.config.identity import Identity, identify, of_callbacks
 from lit_byz.errors import BadRequest
-from lit_byz.execution.assemble import make_module, quiet_lightning, users_callbacks
+from lit_byz.execution.assemble import (
+    make_module,
+    make_trainer,
+    quiet_lightning,
+    users_callbacks,
+)
 from lit_byz.execution.checkpoints import KeepIdentity, digest_of, identity_in, refuse_other_run
+from lit_byz.execution.devices import several_devices
 from lit_byz.execution.kept import kept_models, load_model, save_models
 from lit_byz.tracking.names import label
 from lit_byz.tracking.runs import (
@@ -148,8 +154,6 @@ def _fit(
     progress: bool,
     stop_at: tuple[float | None, str],
 ) -> TrainResult:
-    import lightning
-
     from lit_byz.execution.interrupt import StopAbove, StopOnSignal
     from lit_byz.execution.run_progress import RunProgress
     from lit_byz.tracking.logger import KeepHistory
@@ -181,22 +185,9 @@ def _fit(
     own += [*users_callbacks(config), *callbacks]
     if progress:
         own.append(RunProgress(accuracy, label(config)))
-    with quiet_lightning():
-        trainer = lightning.Trainer(
-            max_steps=config.train.steps,
-            accelerator=config.trainer.accelerator,
-            devices=1,
-            precision=config.trainer.precision,
-            logger=run.tracker,
-            callbacks=[*own, checkpoint, enough, stop],
-            val_check_interval=every,
-            check_val_every_n_epoch=None,
-            num_sanity_val_steps=0,
-            log_every_n_steps=every,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
-        resumed = run.checkpoint if run.resuming else None
+    resumed = run.checkpoint if run.resuming else None
+    with quiet_lightning(), several_devices(to_plain(config), resumed, stop_at) as strategy:
+        trainer = make_trainer(config, [*own, checkpoint, enough, stop], run.tracker, strategy)
         with stop.listening():
             trainer.fit(module, ckpt_path=resumed, weights_only=True)
     status = "finished" if module.diverged_at is None else "diverged"

@@ -10,7 +10,7 @@ import torch
 from lightning.pytorch.callbacks import Callback, Checkpoint
 
 from lit_byz.attacks import Scene, Span, State
-from lit_byz.robust import Basis, theory
+from lit_byz.robust import theory
 from lit_byz.training.module import RobustDSGD
 from lit_byz.training.settings import Observation
 
@@ -78,7 +78,7 @@ class StrongestDamage(_StepLogger):
     def metrics(self, module: RobustDSGD, seen: Observation) -> dict[str, float]:
         if module.f == 0 or seen.step % self.every:
             return {}
-        scene = Scene(Basis(module.honest), module.f, module.server, seen.step)
+        scene = Scene(module.received, module.f, module.server, seen.step)
         found = self.attack.act(scene, self.attack_state).damage
         assert found is not None
         return {"attack/strongest_damage": max(found, seen.damage)}
@@ -103,7 +103,7 @@ class DissimilarityLogger(_StepLogger):
     def metrics(self, module: RobustDSGD, seen: Observation) -> dict[str, float]:
         if seen.step % self.every:
             return {}
-        gram = Basis(module.honest).gram
+        gram = module.received.gram
         mean = float(gram.mean())
         self.pairs.append((mean, float(gram.diagonal().mean()) - mean))
         squares, spreads = torch.tensor(self.pairs, dtype=torch.float64).T
@@ -270,8 +270,9 @@ class RoundCheckpoint(AfterRound, Checkpoint):
         """Write the checkpoint, then let the loggers write what happened before it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.path.with_suffix(".part")
-        trainer.save_checkpoint(unfinished)
-        unfinished.replace(self.path)
+        trainer.save_checkpoint(unfinished)  # by all processes of a run, written by the first
+        if trainer.is_global_zero:
+            unfinished.replace(self.path)
         for logger in trainer.loggers:
             logger.save()
 

@@ -27,10 +27,11 @@ from lit_byz.data import WorkerBatches
 from lit_byz.errors import BadRequest
 from lit_byz.robust import Basis, RobustAggregator
 from lit_byz.robust.vectors import NothingFinite
+from lit_byz.training._divided import Divided
 from lit_byz.training._flat import FlatParameters
 from lit_byz.training._guest import Farewell, welcome
 from lit_byz.training._serve import serve
-from lit_byz.training._stochastic import Undo, WorkerLayers
+from lit_byz.training._stochastic import Undo, WorkerLayers, over_rows
 from lit_byz.training._task import Task
 from lit_byz.training._workers import HonestWorkers
 from lit_byz.training.data import Round, Rounds, TestImages, WorkerData
@@ -89,6 +90,7 @@ class RobustDSGD(lightning.LightningModule):
         self._workers: HonestWorkers | None = None
         self._leave: Undo | None = None
         self._counted: dict[str, list[Tensor]] = {}
+        self._divided: Divided | None = None
 
     @property
     def data(self) -> WorkerData:
@@ -106,8 +108,17 @@ class RobustDSGD(lightning.LightningModule):
 
     @property
     def honest(self) -> Tensor:
-        """The honest workers' momentums (h, d)."""
+        """The momentums (h, d) of the honest workers that this process computes."""
         return self.momentums[:-1]
+
+    @property
+    def received(self) -> Basis:
+        """The momentums of all honest workers as the server received them last."""
+        return Basis(self.honest) if self._divided is None else self._divided.basis()
+
+    def any_process(self, flag: bool) -> bool:
+        """Whether some process of the run says so; to be asked by all of them at once."""
+        return flag if self._divided is None else self._divided.sharding.any(flag)
 
     @property
     def loss(self) -> Any:
@@ -126,8 +137,11 @@ class RobustDSGD(lightning.LightningModule):
         if self._leave is None:
             self._leave = welcome(self.model)
         self.flat = FlatParameters(self.model)
-        if len(self.momentums) != workers + 1:
-            self.momentums = self.momentums.new_zeros(workers + 1, self.flat.size)
+        vectors = (self.server, self.attack, self.momentums.new_zeros(1, self.flat.size))
+        self._divided = divided = Divided.among_processes(workers, *vectors)
+        here = range(workers) if divided is None else range(workers)[divided.sharding.own]
+        if len(self.momentums) != len(here) + 1:
+            self.momentums = self.momentums.new_zeros(len(here) + 1, self.flat.size)
 
     def give_back(self) -> None:
         """Make the model what it was before training, but for its parameters."""
@@ -142,16 +156,19 @@ class RobustDSGD(lightning.LightningModule):
         self.batches.images.to(self.device)
         example, _ = self.batches.images.train_batch(torch.zeros(1, dtype=torch.long))
         layers = WorkerLayers(self.model, example.to(self.flat.parameters[0].dtype))
-        settings = self.settings
+        settings, divided = self.settings, self._divided
+        if divided is not None:
+            divided.columns = divided.columns.to(self.momentums)
         self._workers = HonestWorkers(
             task=Task(self.model, self.loss, self.flat, layers),
-            batches=self.batches,
+            batches=self.batches if divided is None else self.batches.some(divided.sharding.own),
             seed=self.seed,
             momentum=settings.momentum,
             decay=settings.weight_decay if settings.weight_decay_mode == "worker" else 0.0,
             full_batch=settings.full_batch,
             local_steps=settings.local_steps,
             local_lr=settings.local_lr,
+            mean=over_rows if divided is None else divided.mean,
         )
 
     def train_dataloader(self) -> Rounds:
@@ -177,12 +194,13 @@ class RobustDSGD(lightning.LightningModule):
         if step == self.iterate_step and self.settings.output == "random_iterate":
             self.iterate = self.flat.gather()
         flip = self.classes if self.attack.needs_flipped and self.f > 0 else None
-        drawn = (batch.images, batch.labels)
+        own = slice(None) if self._divided is None else self._divided.sharding.own
+        drawn = (batch.images[own], batch.labels[own])
         losses, flipped = workers.update(self.honest, step, self.gradient_method, flip, drawn)
         try:
             # What the server sees is added up in the precision that it has, whatever the model's.
             with torch.autocast(self.device.type, enabled=False):
-                output = self._serve(step, float(losses.mean()), flipped)
+                output = self._serve(step, float(workers.mean(losses)), flipped)
         except NothingFinite:
             # The attackers have won: no honest vector is a number any more.
             self.diverged_at = step
@@ -202,9 +220,14 @@ class RobustDSGD(lightning.LightningModule):
 
     def _serve(self, step: int, loss: float, flipped: Tensor | None) -> Tensor:
         """The server's output R; what happened on the way goes to ``observed``."""
-        scene = Scene(Basis(self.honest), self.f, self.server, step, flipped, self.momentums)
+        divided = self._divided
+        honest, buffer = Basis(self.honest), self.momentums
+        if divided is not None:
+            honest, flipped = divided.receive(self.honest, flipped)
+            buffer = divided.columns
+        scene = Scene(honest, self.f, self.server, step, flipped, buffer)
         output, self.observed, self.sent = serve(scene, self.attack, self.attack_state, loss)
-        return output
+        return output if divided is None else divided.output(output)
 
     def on_validation_epoch_start(self) -> None:
         self.batches.images.to(self.device)
@@ -214,13 +237,19 @@ class RobustDSGD(lightning.LightningModule):
         self, batch: tuple[Tensor, Tensor], batch_idx: int, dataloader_idx: int = 0
     ) -> None:
         counted = self._counted.setdefault(JUDGED_ON[dataloader_idx], [])
-        counted.append(self._judge(*batch))
+        divided = self._divided
+        if divided is None or batch_idx % divided.sharding.size == divided.sharding.place:
+            counted.append(self._judge(*batch))
 
     def on_validation_epoch_end(self) -> None:
         for images, counted in self._counted.items():
-            right, loss, count = torch.stack(counted).sum(0)
+            right, loss, count = self._add_up(counted)
             self.log(f"{images}/accuracy", right / count, prog_bar=True)
             self.log(f"{images}/loss", loss / count)
+
+    def _add_up(self, counted: list[Tensor]) -> Tensor:
+        total = torch.stack(counted).sum(0) if counted else torch.zeros(3)
+        return total if self._divided is None else self._divided.sharding.sum(total)
 
     test_step = validation_step
     on_test_epoch_start = on_validation_epoch_start
@@ -257,12 +286,16 @@ class RobustDSGD(lightning.LightningModule):
             "gradient_method": self.gradient_method,
             "iterate": self.iterate,
         }
+        if self._divided is not None:
+            self._divided.save(checkpoint, self.attack, self.honest)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        kept = checkpoint["robust_dsgd"]
+        self.attack_state = dict(kept["attack_state"])
+        if self._divided is not None:
+            self._divided.load(checkpoint, self.attack, self.attack_state)
         momentums = checkpoint["state_dict"]["momentums"]
         if momentums.shape != self.momentums.shape:
             self.momentums = torch.zeros_like(momentums)
-        kept = checkpoint["robust_dsgd"]
-        self.attack_state = dict(kept["attack_state"])
         self.gradient_method = kept["gradient_method"]
         self.iterate = kept["iterate"]
