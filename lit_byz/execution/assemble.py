@@ -99,13 +99,15 @@ def make_trainer(
 @contextlib.contextmanager
 def quiet_lightning() -> Iterator[None]:
     """Lightning's banners and advice are for models with data loaders and epochs."""
-    logger = logging.getLogger("lightning.pytorch")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="lightning")
         warnings.filterwarnings("ignore", message=".*lightning.*")
         try:
             yield
         finally:
-            logger.setLevel(level)
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

@@ -9,13 +9,18 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lit_byz.errors import RunFailed
+
 if TYPE_CHECKING:
     from lightning.pytorch.strategies import Strategy
 
+# How long one that has broken off may take to say so, in seconds.
+GRACE = 1.0
 # How long the others may take to leave once the run has ended, in seconds.
 PATIENCE = 30
 
@@ -48,46 +53,66 @@ def several_devices(
             "threads": max(1, threads // count),
         }
     )
-    others: list[subprocess.Popen[str]] = []
+    others: list[_Other] = []
     with _environment({**place, "LOCAL_RANK": "0"}):
         try:
-            others += [_start(place, rank, job) for rank in range(1, count)]
+            others += [_Other(place, rank, job) for rank in range(1, count)]
             torch.set_num_threads(max(1, threads // count))
             yield ShardedWorkers()
-        except BaseException:
+        except BaseException as error:
+            complaints = [said for other in others if (said := other.complaint())]
             for other in others:
-                other.kill()
+                other.process.kill()
+            if complaints and isinstance(error, RuntimeError):
+                raise RunFailed(complaints[0]) from error
             raise
         finally:
             torch.set_num_threads(threads)
             if dist.is_initialized():
                 dist.destroy_process_group()
             for other in others:
-                _leave(other)
+                other.leave()
 
 
-def _start(place: Mapping[str, str], rank: int, job: str) -> "subprocess.Popen[str]":
-    environment = {**os.environ, **place, "LOCAL_RANK": str(rank)}
-    # Where the user's own classes lie, this process knows.
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    started = subprocess.Popen(
-        [sys.executable, "-m", "lit_byz.execution.other_device"],
-        env=environment,
-        stdin=subprocess.PIPE,
-        text=True,
-    )
-    assert started.stdin is not None
-    started.stdin.write(job)
-    started.stdin.close()
-    return started
+class _Other:
+    """Another process of the run."""
 
+    def __init__(self, place: Mapping[str, str], rank: int, job: str) -> None:
+        environment = {**os.environ, **place, "LOCAL_RANK": str(rank)}
+        # Where the user's own classes lie, this process knows.
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        self.rank = rank
+        self.said = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed when it leaves
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "lit_byz.execution.other_device"],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=self.said,
+            stderr=self.said,
+            text=True,
+        )
+        assert self.process.stdin is not None
+        self.process.stdin.write(job)
+        self.process.stdin.close()
 
-def _leave(other: "subprocess.Popen[str]") -> None:
-    try:
-        other.wait(PATIENCE)
-    except subprocess.TimeoutExpired:
-        other.kill()
-        other.wait()
+    def complaint(self) -> str | None:
+        """Why it ended before the run did, if it has."""
+        try:
+            code = self.process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            return None
+        self.said.seek(0)
+        last = [line.strip() for line in self.said if line.strip()][-1:]
+        told = f": {last[0][:300]}" if last else ""
+        return f"process {self.rank + 1} of the run ended with code {code}{told}"
+
+    def leave(self) -> None:
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.said.close()
 
 
 @contextlib.contextmanager

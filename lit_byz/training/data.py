@@ -10,6 +10,9 @@ from torch import Tensor
 
 from lit_byz.data import DATASETS, PARTITIONS, Dataset, Partition, WorkerBatches, deal
 
+# The names of what the loaders of validation hold, in their order.
+JUDGED_ON = ("test", "val")
+
 
 class Round(NamedTuple):
     """What all honest workers draw in one round: images (h, b, …) and labels (h, b)."""

@@ -34,11 +34,9 @@ from lit_byz.training._serve import serve
 from lit_byz.training._stochastic import Undo, WorkerLayers, over_rows
 from lit_byz.training._task import Task
 from lit_byz.training._workers import HonestWorkers
-from lit_byz.training.data import Round, Rounds, TestImages, WorkerData
+from lit_byz.training.data import JUDGED_ON, Round, Rounds, TestImages, WorkerData
 from lit_byz.training.settings import Milestones, Observation, TrainSettings, loss_of
 
-# The names of what the loaders of validation hold, in their order.
-JUDGED_ON = ("test", "val")
 LOSSES = {"nll": nn.functional.nll_loss, "cross_entropy": nn.functional.cross_entropy}
 
 
@@ -295,6 +293,7 @@ class RobustDSGD(lightning.LightningModule):
         if self._divided is not None:
             self._divided.load(checkpoint, self.attack, self.attack_state)
         momentums = checkpoint["state_dict"]["momentums"]
+        self.to(momentums.dtype)  # Lightning does it later, after what is loaded has been rounded
         if momentums.shape != self.momentums.shape:
             self.momentums = torch.zeros_like(momentums)
         self.gradient_method = kept["gradient_method"]
