@@ -34,6 +34,7 @@ class Stream(IntEnum):
     BENCHMARKS = 13  # made-up vectors and images
     PROBES = 14  # images and parameters on which methods of computing gradients are compared
     SPAN = 15  # where the strongest attack's search goes
+    VALIDATION = 16  # which training points are held out
 
 
 # These start from their seeds alone, without their numbers, as they did before they had any: runs

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -58,10 +58,10 @@ class Scene:
     def with_row(self, row: torch.Tensor) -> Basis:
         """A basis of the honest vectors and one more."""
         if self.buffer is None or self.honest.rows.data_ptr() != self.buffer.data_ptr():
-            return Basis(torch.cat([self.honest.rows, row.unsqueeze(0)]))
+            return self.honest.like(torch.cat([self.honest.rows, row.unsqueeze(0)]))
         if row.data_ptr() != self.buffer[self.h].data_ptr():
             self.buffer[self.h].copy_(row)
-        return Basis(self.buffer)
+        return self.honest.like(self.buffer)
 
     def facing(self, basis: Basis, sent: torch.Tensor) -> Geometry:
         """What the server receives if every Byzantine worker sends ``sent`` (..., m)."""
@@ -104,13 +104,15 @@ class Move:
 
     def vector(self) -> torch.Tensor:
         """What is sent, (d,), or (f, d) if not all send the same: infinities and NaNs included."""
-        return Basis(self.basis.rows, trusted=True).combine(self.coefficients)
+        return self.basis.like(self.basis.rows, trusted=True).combine(self.coefficients)
 
 
 class Attack:
     """f Byzantine workers who see all honest vectors; most attacks send one vector f times.
 
-    A subclass writes :meth:`plan`.
+    A subclass writes :meth:`plan`. One that treats columns alike, and asks its basis for what
+    concerns whole vectors, may say so with ``by_columns``, and in ``column_state`` which entries of
+    its state have a number for every column: a run on several devices then divides its vectors.
 
     >>> from lit_byz.attacks import Attack, Move
     >>> class Halve(Attack):
@@ -119,6 +121,9 @@ class Attack:
     >>> Halve()(torch.tensor([[1.0, 2.0], [3.0, 6.0]]), f=1)
     tensor([1., 2.])
     """
+
+    by_columns: ClassVar[bool] = False
+    column_state: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def needs_flipped(self) -> bool:

@@ -1,8 +1,7 @@
 """Random noise."""
 
 from dataclasses import dataclass
-
-import torch
+from typing import ClassVar
 
 from lit_byz._checks import check_integer, check_number
 from lit_byz._streams import Stream, torch_generator
@@ -14,6 +13,8 @@ from lit_byz.attacks._base import ATTACKS, Attack, Move, Scene, State
 class GaussianNoise(Attack):
     """Random noise: each coordinate from N(0, scale²), drawn anew at every step from the seed."""
 
+    by_columns: ClassVar[bool] = True
+
     scale: float = 1.0
     seed: int = 0
 
@@ -22,7 +23,5 @@ class GaussianNoise(Attack):
         check_integer(self, "seed", self.seed, 0)
 
     def plan(self, scene: Scene, state: State) -> Move:
-        rows = scene.honest.rows
-        draw = torch_generator(self.seed, Stream.NOISE, scene.step)
-        noise = torch.randn(rows.shape[1], generator=draw, dtype=torch.float32).to(rows)
+        noise = scene.honest.draw(torch_generator(self.seed, Stream.NOISE, scene.step))
         return Move.of_row(scene, noise * self.scale)

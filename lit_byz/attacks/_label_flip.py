@@ -1,6 +1,7 @@
 """Label flipping."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -17,6 +18,9 @@ class LabelFlip(Attack):
     gradient is sent raw; with ``momentum`` it passes through a momentum first, like an honest
     worker's, with factor ``beta``.
     """
+
+    by_columns: ClassVar[bool] = True
+    column_state: ClassVar[frozenset[str]] = frozenset({"momentum"})
 
     momentum: bool = False
     beta: float = 0.9

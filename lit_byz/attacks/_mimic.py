@@ -1,6 +1,7 @@
 """Mimic."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -23,6 +24,9 @@ class Mimic(Attack):
     >>> Mimic(worker=1)(torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]), f=1)
     tensor([0., 2.])
     """
+
+    by_columns: ClassVar[bool] = True
+    column_state: ClassVar[frozenset[str]] = frozenset({"direction", "centre"})
 
     warmup: int | None = 100
     seed: int = 0
@@ -51,9 +55,7 @@ class Mimic(Attack):
         rows = scene.honest.rows
         if not state:
             draw = torch_generator(self.seed, Stream.MIMIC)
-            # In float32 whatever the default: the same seed has the same target in any precision.
-            first = torch.randn(rows.shape[1], generator=draw, dtype=torch.float32)
-            state["direction"] = first.to(rows)
+            state["direction"] = scene.honest.draw(draw)
             state["centre"] = torch.zeros_like(rows[0])
             state["seen"] = torch.tensor(0)
             state["target"] = torch.tensor(0)
@@ -66,12 +68,13 @@ class Mimic(Attack):
         rows, seen = scene.honest.rows, int(state["seen"])
         direction = state["direction"]
         centre = (seen * state["centre"] + scene.honest.combine(scene.mean)) / (seen + 1)
-        along = rows @ direction - centre @ direction
+        honest = scene.honest
+        along = honest.total(rows @ direction - centre @ direction)
         spread = scene.honest.combine(along.double().cpu()) - along.sum() * centre
-        length = spread.norm()
+        length = honest.norm(spread)
         if length > 0:
             direction = (seen * direction + spread / length) / (seen + 1)
-            direction = direction / direction.norm()
+            direction = direction / honest.norm(direction)
         state["direction"], state["centre"] = direction, centre
         state["seen"] = torch.tensor(seen + 1)
-        state["target"] = (rows @ direction).argmax().cpu()
+        state["target"] = honest.total(rows @ direction).argmax().cpu()

@@ -1,7 +1,7 @@
 """Min-Max and Min-Sum: as far out as still looks honest."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch.nn.functional import pad
@@ -19,6 +19,8 @@ class _Disguised(Attack):
     are quadratic in γ, so the largest γ is a root, not a search.
     """
 
+    by_columns: ClassVar[bool] = True
+
     perturbation: Literal["std", "unit", "sign"] = "std"
 
     def __post_init__(self) -> None:
@@ -35,7 +37,7 @@ class _Disguised(Attack):
     def plan(self, scene: Scene, state: State) -> Move:
         mean, deviation = coordinate_spread(scene.honest.rows)
         direction = {"std": deviation, "unit": mean, "sign": mean.sign()}[self.perturbation]
-        length = float(direction.double().norm())
+        length = float(scene.honest.norm(direction.double()))
         basis = scene.with_row(-direction / length if length > 0 else direction)
         start = pad(scene.mean, (0, 1))
         own = torch.eye(scene.h, scene.h + 1, dtype=torch.float64)

@@ -1,7 +1,7 @@
 """Vectors that are no numbers."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 
@@ -16,6 +16,8 @@ class NonFinite(Attack):
     >>> NonFinite("inf")(torch.tensor([[1.0, 0.0]]), f=1)
     tensor([inf, inf])
     """
+
+    by_columns: ClassVar[bool] = True
 
     value: Literal["nan", "inf", "-inf"] = "nan"
 

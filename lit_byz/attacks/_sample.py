@@ -20,13 +20,31 @@ def sample_columns(basis: Basis, honest: int, count: int) -> Basis:
     """
     mean, deviation = coordinate_spread(basis.rows[:honest])
     chance = mean.double().square_().addcmul_(deviation.double(), deviation.double())
-    total = basis.check(chance).sum().clamp(min=torch.finfo(torch.float64).tiny)
-    chance = chance.mul_((1 - EVEN) / total).add_(EVEN / len(chance))
+    total = basis.total(basis.check(chance).sum()).clamp(min=torch.finfo(torch.float64).tiny)
+    chance = chance.mul_((1 - EVEN) / total).add_(EVEN / basis.width)
     ladder = chance.cumsum(0)
-    rungs = (torch.arange(count, device=ladder.device) + 0.5) * (ladder[-1] / count)
+    begin, end = _place(basis, ladder)
+    rungs = (torch.arange(count, device=ladder.device) + 0.5) * (end / count)
+    if basis.shard is not None:
+        ladder += begin
+        rungs = rungs[(rungs > begin) & (rungs <= ladder[-1])]
     drawn = torch.searchsorted(ladder, rungs)
     scale = (count * chance[drawn]).rsqrt().to(basis.rows)
-    return Basis(basis.rows[:, drawn] * scale, trusted=basis.trusted)
+    columns = basis.rows[:, drawn] * scale
+    # All processes go on with the whole sample, which is small.
+    joined = columns if basis.shard is None else basis.shard.join(columns)
+    return Basis(joined, trusted=basis.trusted)
+
+
+def _place(basis: Basis, ladder: torch.Tensor) -> tuple[torch.Tensor | float, torch.Tensor]:
+    """Where a ladder begins among those of all shards, and where the last of them ends."""
+    if basis.shard is None:
+        return 0.0, ladder[-1]
+    heights = basis.shard.each(ladder[-1:].cpu()).flatten().to(ladder)
+    begins = [torch.zeros_like(ladder[-1])]
+    for height in heights:
+        begins.append(begins[-1] + height)
+    return begins[basis.shard.place], begins[-1]
 
 
 def thin(sample: Basis, keep: int) -> Basis:

@@ -51,6 +51,7 @@ class SearchedAttack(Attack):
     rule or clipping for.
     """
 
+    by_columns: ClassVar[bool] = True
     # What every search works with; a setting that is an argument too can be given instead.
     efforts: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "grid": {"low": 0.0, "high": 1e5, "points": 320},
@@ -140,11 +141,13 @@ class SearchedAttack(Attack):
         centre = torch.zeros(basis.size, dtype=torch.float64)
         centre[: scene.h] = scene.mean
         samples = cache(lambda: _samples(basis, scene.h, server))
-        batch = max(1, CACHED // scene.n**2)
+        on_cpu = basis.rows.device.type == "cpu"
 
         def damage(factors: torch.Tensor, care: Care) -> torch.Tensor:
             found = []
             sample = None if care is Care.SETTLE else samples().get(care)
+            # Elsewhere every batch is a wait for the device.
+            batch = max(1, CACHED // scene.n**2) if on_cpu else len(factors)
             for sent in (start + factors.unsqueeze(-1) * direction).split(batch):
                 received = scene.facing(basis, sent)
                 if sample is None:
@@ -160,7 +163,7 @@ class SearchedAttack(Attack):
 
 def _samples(basis: Basis, honest: int, server: RobustAggregator) -> dict[Care, Basis]:
     """The columns to look at where not all are needed: clipping and mixing still see every one."""
-    few = basis.rows.shape[-1] <= MEASURING
+    few = basis.width <= MEASURING
     if few or server.bound_output or not isinstance(server.rule, CoordinateRule):
         return {}
     sample = sample_columns(basis, honest, MEASURING)

@@ -1,6 +1,7 @@
 """Sign flipping."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lit_byz.attacks._base import ATTACKS, Attack, Move, Scene, State
 
@@ -16,6 +17,8 @@ class SignFlip(Attack):
     >>> SignFlip()(torch.tensor([[1.0, 0.0], [3.0, 2.0]]), f=1)
     tensor([-2., -1.])
     """
+
+    by_columns: ClassVar[bool] = True
 
     def plan(self, scene: Scene, state: State) -> Move:
         return Move(scene.honest, -scene.mean)

@@ -55,6 +55,8 @@ class Span(Attack):
     """
 
     numerics: ClassVar[int] = 2
+    by_columns = True
+    column_state = frozenset({"path", "sent"})
 
     objective: Literal["distance", "descent", "drift"] = "distance"
     flipped: bool = False
@@ -124,8 +126,8 @@ class Span(Attack):
             return spread
         beside = torch.cat(more)
         # Gradients on flipped labels may overflow while the honest ones do not.
-        beside = torch.where(beside.isfinite().all(1, keepdim=True), beside, 0)
-        return Basis(torch.cat([rows, beside]))
+        broken = spread.total((~beside.isfinite()).sum(1, keepdim=True).double())
+        return spread.like(torch.cat([rows, torch.where(broken > 0, 0, beside)]))
 
     def _direction(self, scene: Scene, basis: Basis) -> torch.Tensor | None:
         """The coefficients of the direction in which there shall be no progress."""

@@ -75,8 +75,10 @@ class View:
         if not isinstance(self.scene.server.rule, CoordinateRule):
             return None
         rows = self.basis.rows
-        if rows.shape[1] > COLUMNS:
+        if self.basis.width > COLUMNS:
             rows = sample_columns(self.basis, self.scene.h, COLUMNS).rows
+        elif self.basis.shard is not None:
+            rows = self.basis.shard.join(rows)
         frame = self.coefficients(torch.eye(self.size, dtype=torch.float64))
         return Basis((frame.to(rows.device) @ rows.double()).to(rows.dtype), trusted=True)
 
@@ -88,7 +90,8 @@ class View:
             return self.settle(self.coefficients(points))[0]
         parts = []
         direction = None if self.direction is None else self.direction @ self.places
-        for some in points.split(max(1, BATCH // (scene.n + 1) ** 2)):
+        on_cpu = self.basis.rows.device.type == "cpu"
+        for some in points.split(max(1, BATCH // (scene.n + 1) ** 2) if on_cpu else len(points)):
             own = self.honest.expand(len(some), -1, -1)
             received = torch.cat([own, some.expand(-1, scene.f, -1)], dim=1)
             parts.append(self._values(Geometry(self._frame, received), self.mean, direction))

@@ -1,6 +1,7 @@
 """Zeros."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -15,6 +16,8 @@ class ZeroGradient(Attack):
     >>> ZeroGradient()(torch.tensor([[1.0, 2.0]]), f=1)
     tensor([0., 0.])
     """
+
+    by_columns: ClassVar[bool] = True
 
     def plan(self, scene: Scene, state: State) -> Move:
         return Move(scene.honest, torch.zeros(scene.h, dtype=torch.float64))

@@ -42,6 +42,11 @@ def summary(config: "DictConfig", result: "TrainResult") -> str:
         lines.append(f"a run with these settings was computed before by other code ({code})")
     best = f"maximal accuracy {result.max_accuracy:.4f} after step {result.step_of_max + 1}"
     lines.append(f"{best}, last {result.accuracy:.4f}")
+    if result.max_val_accuracy is not None:
+        lines.append(
+            f"maximal accuracy on the images held out {result.max_val_accuracy:.4f}; "
+            f"on the test images then {result.test_at_val_max:.4f}"
+        )
     if result.status == "diverged":
         lines.append(f"diverged: every honest vector was non-finite at step {result.steps_done}")
     if result.status == "interrupted":

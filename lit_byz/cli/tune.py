@@ -4,8 +4,9 @@ python pipelines/tune.py                           digits: the threshold of stat
 python pipelines/tune.py dataset=mnist attack=[sf,foe,alie] seed=[1,2] --trials 30 --dry-run
 python pipelines/tune.py tune.space.clip.C.low=0.1 tune.space.train.lr.choices=[0.05,0.1] --dry-run
 
-A trial's value is its worst-case maximal accuracy, so it ends as soon as one attack has finished
-below the best trial. Without experiment= or config= the other settings are those of train.py, with
+A trial's value is its worst-case maximal accuracy on training images held out (data.validation), or
+on the test images where none are, so it ends as soon as one attack has finished below the best
+trial. Without experiment= or config= the other settings are those of train.py, with
 five attacks. The same command again goes on with its study, also while another one works on it. The
 section tune of a file in configs/experiment/ has the keys space, trials and compare.
 """
@@ -43,7 +44,8 @@ def run(arguments: Sequence[str]) -> int:
     check_url(options.storage)
     plain = [point.without(list(problem.space)) for point in example]
     console = many_runs.console_for_progress(options)
-    plan.tell(console, [*plan.describe(plain, tuned=list(problem.space)), _tuned(problem)])
+    settings = plan.describe(plain, tuned=list(problem.space))
+    plan.tell(console, [*settings, _tuned(problem), _judge(problem)])
     ledger = Ledger.of(example[0].plain["tracking"])
     book = open_book(
         problem,
@@ -56,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
         _show_plan(problem, book)
         return 0
     memory = Memory(ledger, options.retry_failed, bounds_suffice=True)
-    study = TuningStudy(problem, book, Board(memory))
+    study = TuningStudy(problem, book, Board(memory, judged_on=judged_on(problem)))
     name = book.study.study_name
     record = many_runs.make_record(
         "tuning", f"study {name}", example, "tuning", problem.identity, name, study=name
@@ -79,6 +81,18 @@ def _parser() -> Parser:
         "--storage", help="URL of a database; default: a journal beside the tracked runs"
     )
     return parser
+
+
+def judged_on(problem: "Problem") -> str:
+    """The images whose accuracy decides: those held out if there are some."""
+    return "val" if problem.reference()[0].plain["data"]["validation"] else "test"
+
+
+def _judge(problem: "Problem") -> str:
+    if judged_on(problem) == "test":
+        return "judged on: the test images; data.validation=0.1 holds out training images for it"
+    share = 100 * problem.reference()[0].plain["data"]["validation"]
+    return f"judged on: {share:g} % of the training images, held out; then tested"
 
 
 def _tuned(problem: "Problem") -> str:

@@ -38,6 +38,12 @@ def check_workers(config: Plain) -> None:
                 f"{key} = {f}: must satisfy 2 f < n, and n = {n} "
                 f"(workers.honest = {honest}, workers.f = {byzantine})"
             )
+    devices = config["trainer"]["devices"]
+    if devices > honest:
+        raise BadRequest(
+            f"trainer.devices = {devices}: there are only {honest} honest workers to divide among "
+            "them"
+        )
 
 
 def check_schedule(config: Plain) -> None:

@@ -31,7 +31,7 @@ SHOWN = 8
 # Keys that came later than results which are still good, with the value that means "as before".
 # While a key has that value it is no part of the identity, so that a run is the one that was
 # computed before the key existed. An entry stays for good: without it those results are lost.
-ADDED: dict[str, Any] = {"attack.worker": None}
+ADDED: dict[str, Any] = {"attack.worker": None, "data.validation": 0.0}
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ def identify(plain: Mapping[str, Any], origin: str | None = None) -> Identity:
         if name in NOT_IDENTITY:
             continue
         inner = value.items() if isinstance(value, Mapping) else [("", value)]
-        kept[name] = {key: v for key, v in inner if _counts(f"{name}.{key}", v)}
+        if counting := {key: v for key, v in inner if _counts(f"{name}.{key}", v)}:
+            kept[name] = counting
     if origin is not None:
         kept["origin"] = origin
     parts = [f"numerics {NUMERICS}", *_component_versions(plain)]

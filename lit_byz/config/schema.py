@@ -81,6 +81,9 @@ class Data:
         None, "folder of the data sets; null: LIT_BYZ_DATA or a user cache folder"
     )
     test_batch_size: int = _setting(250, "test images evaluated at once", at_least=1)
+    validation: float = _setting(
+        0.0, "share of the training images held out for val/accuracy", at_least=0, at_most=0.9
+    )
 
 
 @dataclass
@@ -104,6 +107,9 @@ class Trainer:
     """Lightning."""
 
     accelerator: Literal["auto", "cpu", "gpu"] = _setting("auto", "where the model lives")
+    devices: int = _setting(
+        1, "processes or GPUs that share the honest workers of one run", at_least=1
+    )
     precision: Literal["32-true", "64-true", "bf16-mixed"] = _setting(
         "32-true", "of the gradients; the server's geometry is float64 in any case"
     )
@@ -151,11 +157,19 @@ NOT_IDENTITY = frozenset(
     {
         "resume",
         "resume_as",
-        "data",
+        "data.root",
+        "data.test_batch_size",
         "tracking",
         "trainer.accelerator",
+        "trainer.devices",
         "train.checkpoint_every",
     }
 )
 # Of these, what may make a run fail: a failed run is tried again when one of them has changed.
-ENVIRONMENT = ("data.root", "data.test_batch_size", "trainer.accelerator", "train.checkpoint_every")
+ENVIRONMENT = (
+    "data.root",
+    "data.test_batch_size",
+    "trainer.accelerator",
+    "trainer.devices",
+    "train.checkpoint_every",
+)

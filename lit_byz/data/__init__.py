@@ -39,6 +39,7 @@ from lit_byz.data._sources import (
 
 if TYPE_CHECKING:
     from lit_byz.data._batches import WorkerBatches
+    from lit_byz.data._deal import Deal, deal
     from lit_byz.data._images import ImageData
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "PARTITIONS",
     "Addresses",
     "Dataset",
+    "Deal",
     "DebianPackage",
     "Digits",
     "Dirichlet",
@@ -67,11 +69,17 @@ __all__ = [
     "TorchvisionMirrors",
     "WorkerBatches",
     "data_root",
+    "deal",
     "label_counts",
 ]
 
 # Fetching data takes less time than importing torch, and does without it.
-_WITH_TORCH = {"ImageData": "lit_byz.data._images", "WorkerBatches": "lit_byz.data._batches"}
+_WITH_TORCH = {
+    "Deal": "lit_byz.data._deal",
+    "ImageData": "lit_byz.data._images",
+    "WorkerBatches": "lit_byz.data._batches",
+    "deal": "lit_byz.data._deal",
+}
 
 
 def __getattr__(name: str) -> object:

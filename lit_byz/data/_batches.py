@@ -19,11 +19,18 @@ class WorkerBatches:
     drawn from (seed, i, epoch); round t takes places t·b to (t + 1)·b − 1 of that endless
     stream. So nothing is drawn twice within an epoch, a batch may reach over the end of an epoch,
     and one of a worker with fewer than b points over several. There is no state but a memory of
-    the orders last used.
+    the orders last used. ``held_out`` are the points that no worker has, for validation.
+    ``first`` is the number of the first worker, where these are some of a run's.
     """
 
     def __init__(
-        self, images: ImageData, parts: Sequence[np.ndarray], batch_size: int, seed: int
+        self,
+        images: ImageData,
+        parts: Sequence[np.ndarray],
+        batch_size: int,
+        seed: int,
+        held_out: Sequence[int] | np.ndarray = (),
+        first: int = 0,
     ) -> None:
         check_integer(self, "batch_size", batch_size, 1)
         check_integer(self, "seed", seed, 0)
@@ -32,13 +39,20 @@ class WorkerBatches:
             raise BadRequest(f"WorkerBatches: no data for workers {empty or 'at all'}")
         self.images = images
         self.parts = [np.asarray(part, dtype=np.int64) for part in parts]
+        self.held_out = np.asarray(held_out, dtype=np.int64)
         self.batch_size = batch_size
         self.seed = seed
+        self.first = first
         self._orders: list[tuple[int, np.ndarray]] = [(-1, part) for part in self.parts]
 
     @property
     def workers(self) -> int:
         return len(self.parts)
+
+    def some(self, workers: slice) -> "WorkerBatches":
+        """The batches of some of the workers, as they draw them among all."""
+        parts, first = self.parts[workers], self.first + workers.start
+        return WorkerBatches(self.images, parts, self.batch_size, self.seed, self.held_out, first)
 
     def indices(self, t: int) -> Tensor:
         """Which training points the workers draw in round ``t``: (h, b)."""
@@ -64,7 +78,8 @@ class WorkerBatches:
         if not self.images.random_flip:
             return None
         rng = numpy_generator(self.seed, Stream.FLIPS, t)
-        return torch.from_numpy(rng.random((self.workers, self.batch_size)) < 0.5)
+        drawn = rng.random((self.first + self.workers, self.batch_size)) < 0.5
+        return torch.from_numpy(drawn[self.first :])
 
     def round(self, t: int) -> tuple[Tensor, Tensor]:
         """Images (h, b, C, H, W) and labels (h, b) of round ``t``."""
@@ -75,16 +90,21 @@ class WorkerBatches:
         part = torch.from_numpy(self.parts[worker])
         flips = None
         if self.images.random_flip:
-            rng = numpy_generator(self.seed, Stream.FLIPS, t, 1 + worker)
+            rng = numpy_generator(self.seed, Stream.FLIPS, t, 1 + self.first + worker)
             flips = torch.from_numpy(rng.random(len(part)) < 0.5)
         for start in range(0, len(part), chunk):
             where = slice(start, start + chunk)
             yield self.images.train_batch(part[where], None if flips is None else flips[where])
 
+    def held_out_batches(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """The points held out, so many at once, never flipped."""
+        for start in range(0, len(self.held_out), size):
+            yield self.images.train_batch(torch.from_numpy(self.held_out[start : start + size]))
+
     def _order(self, worker: int, epoch: int) -> np.ndarray:
         known, order = self._orders[worker]
         if known != epoch:
-            rng = numpy_generator(self.seed, Stream.ORDERS, worker, epoch)
+            rng = numpy_generator(self.seed, Stream.ORDERS, self.first + worker, epoch)
             order = rng.permutation(self.parts[worker])
             self._orders[worker] = (epoch, order)
         return order

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -14,20 +14,30 @@ from lit_byz.config.compose import to_plain
 from lit_byz.errors import BadRequest
 
 if TYPE_CHECKING:
+    from lightning.pytorch import Trainer
     from lightning.pytorch.callbacks import Callback
+    from lightning.pytorch.loggers import Logger
+    from lightning.pytorch.strategies import Strategy
 
     from lit_byz.training import RobustDSGD
 
 
 def make_module(config: DictConfig) -> "RobustDSGD":
     """The LightningModule of a config, with its data; the data set is fetched if need be."""
-    from lit_byz.data import WorkerBatches
     from lit_byz.robust import RobustAggregator
     from lit_byz.training import RobustDSGD, TrainSettings, WorkerData
 
-    images = build("dataset", config.dataset).load(config.data.root)
-    partition = build("partition", config.partition)
-    parts = partition(images.train_labels, config.workers.honest, config.seed)
+    data = WorkerData(
+        build("dataset", config.dataset),
+        build("partition", config.partition),
+        workers=config.workers.honest,
+        batch_size=config.workers.batch_size,
+        seed=config.seed,
+        root=config.data.root,
+        test_batch_size=config.data.test_batch_size,
+        validation=config.data.validation,
+    )
+    data.setup("fit")
     server = RobustAggregator(
         build("rule", config.rule),
         clip=build("clip", config.clip),
@@ -35,7 +45,6 @@ def make_module(config: DictConfig) -> "RobustDSGD":
         bound_output=config.server.bound_output,
     )
     plain = to_plain(config)["train"]
-    batches = WorkerBatches(images, parts, config.workers.batch_size, config.seed)
     return RobustDSGD(
         build_model(config),
         server,
@@ -43,7 +52,7 @@ def make_module(config: DictConfig) -> "RobustDSGD":
         f=config.workers.f,
         settings=TrainSettings(**{f.name: plain[f.name] for f in fields(TrainSettings)}),
         seed=config.seed,
-        data=WorkerData.of(batches, config.data.test_batch_size),
+        data=data,
     )
 
 
@@ -60,16 +69,45 @@ def users_callbacks(config: DictConfig) -> "list[Callback]":
     return made
 
 
+def make_trainer(
+    config: DictConfig,
+    callbacks: "Sequence[Callback]",
+    logger: "Logger | None",
+    strategy: "Strategy | str" = "auto",
+) -> "Trainer":
+    """Lightning's trainer for a config."""
+    import lightning
+
+    every = config.train.eval_every
+    return lightning.Trainer(
+        max_steps=config.train.steps,
+        accelerator=config.trainer.accelerator,
+        devices=config.trainer.devices,
+        strategy=strategy,
+        precision=config.trainer.precision,
+        logger=False if logger is None else logger,
+        callbacks=list(callbacks),
+        val_check_interval=every,
+        check_val_every_n_epoch=None,
+        num_sanity_val_steps=0,
+        log_every_n_steps=every,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+
+
 @contextlib.contextmanager
 def quiet_lightning() -> Iterator[None]:
     """Lightning's banners and advice are for models with data loaders and epochs."""
-    logger = logging.getLogger("lightning.pytorch")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="lightning")
         warnings.filterwarnings("ignore", message=".*lightning.*")
         try:
             yield
         finally:
-            logger.setLevel(level)
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

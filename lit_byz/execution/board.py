@@ -46,7 +46,8 @@ class Board:
     """The runs of a study and what is known of them. Bookkeeping: no store, no process, no clock.
 
     ``changed`` are the cells of which more is known, or that stand differently, than was written;
-    what was known when a run was added can wait until the end.
+    what was known when a run was added can wait until the end. ``judged_on`` names the images whose
+    accuracy counts: ``test``, or ``val`` for those held out.
     """
 
     recall: Recall = nothing_known
@@ -56,6 +57,7 @@ class Board:
     waiting: list[Point] = field(default_factory=list)
     dropped: dict[str, Point] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
+    judged_on: str = "test"
 
     def add(self, points: Sequence[Point], kind: str = "cell", **facts: Any) -> None:
         """Take in more runs; they wait unless they are known already."""
@@ -63,7 +65,9 @@ class Board:
         self.outcomes |= self.recall(new)
         for point in points:
             if point.cell not in self.cells:
-                place = {"place": len(self.cells)}
+                place: dict[str, Any] = {"place": len(self.cells)}
+                if self.judged_on != "test":
+                    place["judged_on"] = self.judged_on
                 self.cells[point.cell] = Cell([], kind, {**place, **facts})
             self.cells[point.cell].points.append(point)
             known = self.outcomes.get(point.identity)
@@ -77,9 +81,13 @@ class Board:
             found = self.outcomes.get(point.identity)
             if found is not None and found.status == "bounded":
                 bound = self.smallest(point)
-                if bound is None or (found.max_accuracy or 0.0) < bound:
+                if bound is None or (self.accuracy_of(found) or 0.0) < bound:
                     del self.outcomes[point.identity]
                     self.waiting.append(point)
+
+    def accuracy_of(self, outcome: Outcome) -> float | None:
+        """The maximal accuracy that counts here."""
+        return outcome.judged_on(self.judged_on).max_accuracy
 
     def say(self, cell: str, **facts: Any) -> None:
         """Note facts of a cell."""
@@ -147,8 +155,9 @@ class Board:
         seen: dict[str, list[float]] = defaultdict(list)
         for point in self.points:
             found = self.outcomes.get(point.identity)
-            if found is not None and found.max_accuracy is not None:
-                seen[point.attack].append(found.max_accuracy)
+            reached = None if found is None else self.accuracy_of(found)
+            if reached is not None:
+                seen[point.attack].append(reached)
         return {attack: statistics.fmean(values) for attack, values in seen.items()}
 
     def most_urgent(self) -> Point | None:
@@ -165,12 +174,12 @@ class Board:
     def smallest(self, point: Point) -> float | None:
         """The smallest maximal accuracy of the complete runs of a point's cell and seed."""
         found = [
-            outcome.max_accuracy
+            reached
             for other in self.cells[point.cell].points
             if other.seed == point.seed
             and (outcome := self.outcomes.get(other.identity)) is not None
             and outcome.complete
-            and outcome.max_accuracy is not None
+            and (reached := self.accuracy_of(outcome)) is not None
         ]
         return min(found, default=None)
 

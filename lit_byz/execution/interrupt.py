@@ -61,18 +61,27 @@ class StopOnSignal(AfterRound):
         self._install()
 
     def after_round(self, trainer: Any, module: Any) -> None:
-        if self.requested is not None and module.global_step < trainer.max_steps:
+        requested = module.any_process(self.requested is not None)
+        if requested and module.global_step < trainer.max_steps:
             self.checkpoint.stop(trainer)
 
 
 class StopAbove(AfterRound):
-    """Ends a run, with a checkpoint, once its maximal accuracy has reached a bound."""
+    """Ends a run, with a checkpoint, once its maximal accuracy has reached a bound.
+
+    ``judged_on`` says which accuracy: on the images ``test`` or ``val``.
+    """
 
     def __init__(
-        self, bound: float | None, accuracy: AccuracyTracker, checkpoint: RoundCheckpoint
+        self,
+        bound: float | None,
+        accuracy: AccuracyTracker,
+        checkpoint: RoundCheckpoint,
+        judged_on: str = "test",
     ) -> None:
         super().__init__(checkpoint.eval_every)
         self.bound = bound
+        self.judged_on = judged_on
         self.accuracy = accuracy
         self.checkpoint = checkpoint
         self.reached = False
@@ -80,6 +89,6 @@ class StopAbove(AfterRound):
     def after_round(self, trainer: Any, module: Any) -> None:
         if self.bound is None or module.global_step >= trainer.max_steps:
             return
-        if self.accuracy.max_accuracy >= self.bound:
+        if self.accuracy.max_on(self.judged_on) >= self.bound:
             self.reached = True
             self.checkpoint.stop(trainer)

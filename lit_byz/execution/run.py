@@ -13,8 +13,14 @@ from omegaconf import DictConfig
 from lit_byz.config.compose import compose, to_plain
 from lit_byz.config.identity import Identity, identify, of_callbacks
 from lit_byz.errors import BadRequest
-from lit_byz.execution.assemble import make_module, quiet_lightning, users_callbacks
+from lit_byz.execution.assemble import (
+    make_module,
+    make_trainer,
+    quiet_lightning,
+    users_callbacks,
+)
 from lit_byz.execution.checkpoints import KeepIdentity, digest_of, identity_in, refuse_other_run
+from lit_byz.execution.devices import several_devices
 from lit_byz.execution.kept import kept_models, load_model, save_models
 from lit_byz.tracking.names import label
 from lit_byz.tracking.runs import (
@@ -43,7 +49,8 @@ class TrainResult:
     maximum is a lower bound of what it would have reached. ``history`` maps each metric's name to
     its (step, value) pairs. ``reused`` says that the run had been finished before, and nothing was
     computed. ``other_code`` names the code of runs with the same settings that were not taken,
-    because other code has computed them.
+    because other code has computed them. With ``data.validation`` there is a maximum on the images
+    held out as well, and the test accuracy at that step.
     """
 
     status: str
@@ -60,6 +67,8 @@ class TrainResult:
     resumed_at: int | None = None
     other_code: tuple[str, ...] = ()
     trained: "nn.Module | None" = None
+    max_val_accuracy: float | None = None
+    test_at_val_max: float | None = None
 
     @property
     def model(self) -> "nn.Module":
@@ -99,15 +108,20 @@ def train_attempt(
     callbacks: "Sequence[Callback]" = (),
     progress: bool = False,
     stop_above: float | None = None,
+    judged_on: str = "test",
 ) -> TrainResult:
-    """Train once; the identity is settled, and ``callbacks`` only look on."""
+    """Train once; the identity is settled, and ``callbacks`` only look on.
+
+    ``judged_on`` names the images whose accuracy ``stop_above`` bounds: ``test`` or ``val``.
+    """
     with claimed(attempt):
         others = computed_otherwise(attempt) if attempt.config.resume == "auto" else []
         run = open_run(attempt)
         if run.finished:
             return _from_store(run)
         with _failures_recorded(run):
-            result = _fit(attempt.config, run, list(callbacks), progress, stop_above)
+            enough = (stop_above, judged_on)
+            result = _fit(attempt.config, run, list(callbacks), progress, enough)
     return replace(result, other_code=tuple(others))
 
 
@@ -138,10 +152,8 @@ def _fit(
     run: TrackedRun,
     callbacks: "list[Callback]",
     progress: bool,
-    stop_above: float | None,
+    stop_at: tuple[float | None, str],
 ) -> TrainResult:
-    import lightning
-
     from lit_byz.execution.interrupt import StopAbove, StopOnSignal
     from lit_byz.execution.run_progress import RunProgress
     from lit_byz.tracking.logger import KeepHistory
@@ -162,7 +174,7 @@ def _fit(
     accuracy, every = AccuracyTracker(), config.train.eval_every
     checkpoint = RoundCheckpoint(run.checkpoint, config.train.checkpoint_every, every)
     stop = StopOnSignal(checkpoint)
-    enough = StopAbove(stop_above, accuracy, checkpoint)
+    enough = StopAbove(stop_at[0], accuracy, checkpoint, stop_at[1])
     own: list[Callback] = [ThresholdLogger(), AttackLogger(), accuracy]
     own += [Throughput(every, accuracy), KeepHistory(run.tracker)]
     own.append(KeepIdentity(run.code))
@@ -173,22 +185,9 @@ def _fit(
     own += [*users_callbacks(config), *callbacks]
     if progress:
         own.append(RunProgress(accuracy, label(config)))
-    with quiet_lightning():
-        trainer = lightning.Trainer(
-            max_steps=config.train.steps,
-            accelerator=config.trainer.accelerator,
-            devices=1,
-            precision=config.trainer.precision,
-            logger=run.tracker,
-            callbacks=[*own, checkpoint, enough, stop],
-            val_check_interval=every,
-            check_val_every_n_epoch=None,
-            num_sanity_val_steps=0,
-            log_every_n_steps=every,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
-        resumed = run.checkpoint if run.resuming else None
+    resumed = run.checkpoint if run.resuming else None
+    with quiet_lightning(), several_devices(to_plain(config), resumed, stop_at) as strategy:
+        trainer = make_trainer(config, [*own, checkpoint, enough, stop], run.tracker, strategy)
         with stop.listening():
             trainer.fit(module, ckpt_path=resumed, weights_only=True)
     status = "finished" if module.diverged_at is None else "diverged"
@@ -198,6 +197,7 @@ def _fit(
     if complete and module.iterate is not None:
         reached = module.evaluate_at(module.iterate, config.data.test_batch_size)
         run.tracker.log_metrics({"test/random_iterate_accuracy": reached}, module.iterate_step)
+    held_out = len(module.batches.held_out) > 0
     result = TrainResult(
         status=status,
         max_accuracy=accuracy.max_accuracy,
@@ -212,6 +212,8 @@ def _fit(
         resumed_at=stop.started_at if run.resuming else None,
         trained=module.model,
         store_uri=config.tracking.uri,
+        max_val_accuracy=accuracy.max_val_accuracy if held_out else None,
+        test_at_val_max=accuracy.test_at_val_max if held_out else None,
     )
     if complete:
         _finish(config, run, module, result)
@@ -221,6 +223,8 @@ def _fit(
         save_models(run, {name: found[name] for name in found if keep in (name, "both")}, config)
     if status == "bounded":
         at_least = {"test/max_accuracy_at_least": result.max_accuracy}
+        if result.max_val_accuracy is not None:
+            at_least["val/max_accuracy_at_least"] = result.max_val_accuracy
         run.tracker.log_metrics(at_least, result.steps_done - 1)
     run.tag("lit_byz.status", status)
     run.close("FINISHED" if complete else "KILLED")
@@ -258,6 +262,8 @@ def _from_store(run: TrackedRun) -> TrainResult:
         gradients=found.data.tags.get("lit_byz.gradients"),
         reused=True,
         store_uri=run.store.uri,
+        max_val_accuracy=keys.get("val/max_accuracy"),
+        test_at_val_max=keys.get("test/accuracy_at_val_max"),
     )
 
 

@@ -101,7 +101,8 @@ class Runner:
             return None
         point = proposal.point
         self.running[point.identity] = Progress(point.identity, 0, point.steps, 0.0)
-        return Task(point.plain, point.code, self._cell_run(point.cell), proposal.stop_above)
+        above = self._cell_run(point.cell)
+        return Task(point.plain, point.code, above, proposal.stop_above, self.board.judged_on)
 
     def _note(self, message: Progress | Outcome, watch: Watch) -> None:
         if isinstance(message, Progress):

@@ -43,6 +43,7 @@ def compute(task: Task, report: Callable[[Progress], None]) -> Outcome:
             Attempt(config, task.code, task.parent_run_id),
             callbacks=[_Reporter(task.identity, report)],
             stop_above=task.stop_above,
+            judged_on=task.judged_on,
         )
     except Exception as error:  # whatever a user's class may raise
         text = " ".join(f"{type(error).__name__}: {error}".split())
@@ -52,6 +53,8 @@ def compute(task: Task, report: Callable[[Progress], None]) -> Outcome:
         identity=task.identity,
         status=result.status,
         max_accuracy=result.max_accuracy,
+        max_val_accuracy=result.max_val_accuracy,
+        test_at_val_max=result.test_at_val_max,
         steps_done=result.steps_done - (result.resumed_at or 0),
         seconds=result.seconds,
         run_id=result.run_id,

@@ -11,13 +11,15 @@ if TYPE_CHECKING:
 class Task:
     """A run to compute: a composed config as plain data, so that it can be sent anywhere.
 
-    ``stop_above`` is the maximal accuracy beyond which the run cannot matter any more.
+    ``stop_above`` is the maximal accuracy beyond which the run cannot matter any more, on the
+    images that ``judged_on`` names: ``test``, or ``val`` for those held out.
     """
 
     config: dict[str, Any]
     code: "Identity"
     parent_run_id: str | None = None
     stop_above: float | None = None
+    judged_on: str = "test"
 
     @property
     def identity(self) -> str:

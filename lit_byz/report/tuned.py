@@ -75,6 +75,12 @@ class Tuned:
     comparisons: Sequence[Comparison]
     cost: Cost
     log: frozenset[str] = frozenset()
+    judged_on: str = "test"
+
+    @property
+    def images(self) -> str:
+        """What the trials are judged on, in words."""
+        return "test" if self.judged_on == "test" else "validation"
 
     @property
     def best(self) -> TrialResult | None:
@@ -109,6 +115,7 @@ def tuned(result: StudyResult) -> Tuned:
         comparisons=comparisons,
         cost=_cost(trials, facts["runs_per_trial"], facts["steps_per_trial"]),
         log=frozenset(facts["log"]),
+        judged_on=facts.get("judged_on", "test"),
     )
 
 

@@ -65,7 +65,15 @@ def _metrics(study: Tuned) -> dict[str, float]:
             metrics[f"worst_case/{comparison.name}"] = comparison.value
     if study.best is not None and study.best.value is not None:
         metrics["worst_case/best_trial"] = study.best.value
-    return metrics
+    if study.judged_on == "test":
+        return metrics
+    named = {
+        f"val/{name}" if name.startswith("worst_case/") else name: value
+        for name, value in metrics.items()
+    }
+    if study.best is not None and study.best.cell.tested.exact:
+        named["worst_case/best_trial_tested"] = study.best.cell.tested.mean
+    return named
 
 
 def _plain(study: Tuned, result: StudyResult) -> dict[str, Any]:
@@ -78,6 +86,7 @@ def _plain(study: Tuned, result: StudyResult) -> dict[str, Any]:
             "state": trial.state,
             "worst_case": trial.value,
             "upper_bound": trial.state == "pruned",
+            **_tested(study, trial.cell),
             "runs_pruned": trial.cell.facts.get("cost", {}).get("pruned", 0),
             "mlflow_run_id": trial.cell.run_id,
             "runs": {
@@ -96,6 +105,7 @@ def _plain(study: Tuned, result: StudyResult) -> dict[str, Any]:
     return {
         "study": result.record.facts["study"],
         "mlflow_run_id": result.run_id,
+        "judged_on": study.images,
         "best": row(study.best),
         "worst": row(study.worst),
         "comparisons": {comparison.name: comparison.value for comparison in study.comparisons},
@@ -104,11 +114,19 @@ def _plain(study: Tuned, result: StudyResult) -> dict[str, Any]:
     }
 
 
+def _tested(study: Tuned, cell: CellResult) -> dict[str, float]:
+    """The worst case on the test images, where another accuracy was judged and it is known."""
+    if study.judged_on == "test" or not cell.tested.exact:
+        return {}
+    return {"worst_case_tested": cell.tested.mean}
+
+
 def table(study: Tuned) -> "Table":
     """For a terminal: a row per trial and per comparison, the best one standing out."""
     from rich.table import Table
 
-    caption = "maximal test accuracy in %; ≤: pruned, ≥: stopped when it could not matter any more"
+    caption = f"maximal {study.images} accuracy in %; "
+    caption += "≤: pruned, ≥: stopped when it could not matter any more"
     made = Table(title=study.title, title_justify="left", caption=caption)
     made.add_column("trial", justify="right")
     for key in study.keys:
@@ -138,13 +156,14 @@ def verdict(study: Tuned) -> list[str]:
     lines = []
     best, worst = study.best, study.worst
     if best is not None:
-        lines.append(f"best: {best.settings} (trial {best.number}), worst case {best.percent}")
+        chosen = f"best: {best.settings} (trial {best.number}), worst case {best.percent}"
+        lines.append(chosen + _on_test_images(study, best.cell))
     for comparison in study.comparisons:
         if comparison.value is not None:
             runs = comparison.cell.worst_case.known
             lines.append(
                 f"{comparison.name}, not tuned: worst case {100 * comparison.value:.1f} % "
-                f"({runs} runs)"
+                f"({runs} runs)" + _on_test_images(study, comparison.cell)
             )
     if worst is not None and worst is not best:
         lines.append(
@@ -161,6 +180,15 @@ def verdict(study: Tuned) -> list[str]:
             f"{100 * cost.steps_saved / cost.steps:.0f} % of the steps were not needed"
         )
     return lines
+
+
+def _on_test_images(study: Tuned, cell: CellResult) -> str:
+    """What the parameters that were chosen on images held out reach on the test images."""
+    if study.judged_on == "test":
+        return ""
+    found = cell.tested
+    bound = "" if found.exact else "≤ "
+    return f" on images held out, {bound}{100 * found.mean:.1f} % on the test images"
 
 
 def csv_of(study: Tuned) -> str:

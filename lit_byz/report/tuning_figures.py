@@ -107,7 +107,7 @@ def _finish(
     values = [t.value for t in study.trials if t.value is not None]
     values += [c.value for c in study.comparisons if c.value is not None]
     top = max(values, default=1.0)
-    axes.set(ylabel="worst-case maximal test accuracy")
+    axes.set(ylabel=f"worst-case maximal {study.images} accuracy")
     axes.set_ylim(0, min(1.05, math.ceil(10 * top + 0.5) / 10))
     for each in (axes, *others):
         each.grid(alpha=0.3)

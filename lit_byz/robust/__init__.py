@@ -21,6 +21,7 @@ from lit_byz.robust._base import (
     Mix,
     Rule,
 )
+from lit_byz.robust._basis import Basis
 from lit_byz.robust._bucketing import Bucketing
 from lit_byz.robust._caf import CAF
 from lit_byz.robust._centered_clipping import CenteredClipping
@@ -28,7 +29,7 @@ from lit_byz.robust._columns import Reduction
 from lit_byz.robust._cwmed import CWMed
 from lit_byz.robust._cwtm import CWTM
 from lit_byz.robust._geometric_median import GeometricMedian
-from lit_byz.robust._geometry import Basis, Geometry
+from lit_byz.robust._geometry import Geometry
 from lit_byz.robust._krum import Krum, MultiKrum
 from lit_byz.robust._mda import MDA
 from lit_byz.robust._meamed import MeaMed

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 
 from lit_byz.robust._base import Clip, Mix, Rule, on_finite_rows
-from lit_byz.robust._geometry import Basis, Geometry
+from lit_byz.robust._basis import Basis
+from lit_byz.robust._geometry import Geometry
 from lit_byz.robust._inputs import as_rows
 from lit_byz.robust._no_clip import NoClip
 
@@ -131,8 +132,8 @@ class RobustAggregator:
         prepared = self._seen_through(columns, self.prepare(geometry, step))
         if not self.bound_output:
             return self.rule.damages(prepared.geometry, centre)
-        target = prepared.geometry.basis.combine(centre)
-        return (self.finish(prepared) - target).double().norm(dim=-1).cpu()
+        basis = prepared.geometry.basis
+        return _lengths(basis, self.finish(prepared) - basis.combine(centre)).cpu()
 
     def alignments(
         self,
@@ -145,8 +146,9 @@ class RobustAggregator:
         prepared = self._seen_through(columns, self.prepare(geometry, step))
         if not self.bound_output:
             return self.rule.alignments(prepared.geometry, direction)
-        target = prepared.geometry.basis.combine(direction)
-        return (self.finish(prepared).double() @ target.double()).cpu()
+        basis = prepared.geometry.basis
+        target = basis.combine(direction)
+        return basis.total((self.finish(prepared).double() @ target.double()).cpu())
 
     @staticmethod
     def _seen_through(columns: Basis | None, prepared: Prepared) -> Prepared:
@@ -160,8 +162,8 @@ class RobustAggregator:
         """The output (d,) for what :meth:`prepare` returned, and its distance from the centre."""
         if not self.bound_output:
             return self.rule.output_and_damage(prepared.geometry, centre)
-        output = self.finish(prepared)
-        return output, float((output - prepared.geometry.basis.combine(centre)).norm())
+        output, basis = self.finish(prepared), prepared.geometry.basis
+        return output, float(basis.norm(output - basis.combine(centre)))
 
     def finish(self, prepared: Prepared) -> torch.Tensor:
         """The rule's output for what :meth:`prepare` returned."""
@@ -169,6 +171,14 @@ class RobustAggregator:
         if not self.bound_output:
             return output
         limit = prepared.clipped_geometry.norms.amax(-1).to(output.device)
-        length = output.double().norm(dim=-1)
+        length = _lengths(prepared.geometry.basis, output)
         scale = torch.where(length > limit, limit / length, 1.0)
         return output * scale.unsqueeze(-1).to(output.dtype)
+
+
+def _lengths(basis: Basis, vectors: torch.Tensor) -> torch.Tensor:
+    """Euclidean norms (...) of vectors (..., d) that are divided as the basis is."""
+    wide = vectors.double()
+    if basis.shard is None:
+        return wide.norm(dim=-1)
+    return basis.total(wide.square().sum(-1)).sqrt()

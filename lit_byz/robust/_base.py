@@ -8,8 +8,9 @@ import torch
 
 from lit_byz._checks import check_minority
 from lit_byz.registry import Registry
+from lit_byz.robust._basis import Basis, NonFiniteRows
 from lit_byz.robust._columns import ColumnsResult, Reduction, reduce_columns
-from lit_byz.robust._geometry import Basis, Geometry, NonFiniteRows
+from lit_byz.robust._geometry import Geometry
 from lit_byz.robust._inputs import as_rows
 
 CLIPS = Registry("clip", "lit_byz.robust.Clip")
@@ -243,7 +244,7 @@ class CoordinateRule(Rule):
 
     def alignments(self, geometry: Geometry, direction: torch.Tensor) -> torch.Tensor:
         target = geometry.basis.combine(direction).double()
-        return (self.outputs(geometry).double() @ target).cpu()
+        return geometry.basis.total((self.outputs(geometry).double() @ target).cpu())
 
     def output_and_damage(
         self, geometry: Geometry, centre: torch.Tensor
@@ -265,8 +266,17 @@ class CoordinateRule(Rule):
     ) -> ColumnsResult:
         n = geometry.n
         result = reduce_columns(rows, coefficients, n, self.reduction(n), centre, keep=keep)
-        if not result.finite and not geometry.basis.trusted:
-            raise NonFiniteRows
+        basis = geometry.basis
+        if basis.shard is not None and result.damages is not None:
+            # One message tells of the damage and of what is not finite.
+            told = torch.cat([result.damages.square(), torch.tensor([float(not result.finite)])])
+            *squares, broken = basis.shard.sum(told)
+            damages = torch.stack(squares).sqrt()
+            result = ColumnsResult(result.output, damages, finite=not broken)
+            if broken and not basis.trusted:
+                raise NonFiniteRows
+            return result
+        basis.agree(result.finite)
         return result
 
     @staticmethod

@@ -103,9 +103,9 @@ def _plain(
     budget = 1 << 18 if basis.device.type == "cpu" else 1 << 26
     width = max(256, budget // (probes * n))
     outputs, total = [], torch.zeros(probes, dtype=torch.float64, device=basis.device)
-    finite = True
+    finite = torch.ones((), dtype=torch.bool, device=basis.device)
     for block in basis.split(width, dim=1):
-        finite = finite and bool(torch.isfinite(block).all())
+        finite &= torch.isfinite(block).all()
         rows = list((block[None] if c is None else c @ block).unbind(1))
         result = _reduce_rows(rows, reduction)
         if centre is None or keep:
@@ -113,7 +113,9 @@ def _plain(
         if centre is not None:
             total += (result - centre.to(block) @ block).double().square().sum(1)
     output = torch.cat(outputs, dim=1) if outputs else None
-    return ColumnsResult(output, None if centre is None else total.sqrt().cpu(), finite)
+    # One look at the device for all that there is to know.
+    known = torch.cat([total.sqrt(), finite.double().unsqueeze(0)]).cpu()
+    return ColumnsResult(output, None if centre is None else known[:-1], bool(known[-1]))
 
 
 def _reduce_rows(rows: list[torch.Tensor], reduction: Reduction) -> torch.Tensor:

@@ -70,7 +70,9 @@ class TuningStudy:
             return board.busy(point.cell), cells.index(point.cell), known, place
 
         point = board.waiting[min(range(len(board.waiting)), key=urgency)]
-        return Proposal(board.start(point), board.smallest(point))
+        # What was chosen on images held out is judged on the test images: by complete runs only.
+        to_the_end = self._comparing and board.judged_on != "test"
+        return Proposal(board.start(point), None if to_the_end else board.smallest(point))
 
     def _all_busy(self) -> bool:
         return all(self.board.busy(point.cell) for point in self.board.waiting)
@@ -88,6 +90,21 @@ class TuningStudy:
             self.board.add(others)
             for cell in {point.cell for point in others}:
                 self.board.say(cell, comparison=cell)
+            if self.board.judged_on != "test":
+                self._complete_best(others)
+
+    def _complete_best(self, others: Sequence[Point]) -> None:
+        """Let the runs of the best trial, and of what it is compared with, go on to their ends."""
+        done = [trial for trial in self.source.trials() if trial.state == "complete"]
+        points = list(others)
+        if done:
+            best = max(done, key=lambda trial: trial.value or 0.0)
+            points += self.problem.trial(best.number, best.params)
+        for point in points:
+            found = self.board.outcomes.get(point.identity)
+            if found is not None and found.status == "bounded":
+                del self.board.outcomes[point.identity]
+                self.board.waiting.append(point)
 
     def _look_at_others(self) -> None:
         """Take in the trials that have ended, here or in other processes."""
@@ -113,7 +130,7 @@ class TuningStudy:
         runs = self._runs[taken.number] = {k: dict(v) for k, v in taken.runs.items()}
         for point in points:
             if point.identity in self.board.outcomes:
-                _record(runs, point, self.board.outcomes[point.identity])
+                self._record(runs, point, self.board.outcomes[point.identity])
         self.source.note(taken.number, runs)
         self._judge_all()
 
@@ -122,7 +139,7 @@ class TuningStudy:
         for number, cell in self._open.items():
             for point in self.board.cells[cell].points:
                 if point.identity == outcome.identity:
-                    _record(self._runs[number], point, outcome)
+                    self._record(self._runs[number], point, outcome)
                     self.source.note(number, self._runs[number])
         self._judge_all()
 
@@ -177,25 +194,25 @@ class TuningStudy:
             "keys": list(space),
             "log": [k for k, part in space.items() if isinstance(part, Range) and part.log],
             "attacks": list(dict.fromkeys(point.attack for point in example)),
+            "judged_on": self.board.judged_on,
             "runs_per_trial": len(example),
             "steps_per_trial": sum(point.steps for point in example),
         }
 
-
-def _record(runs: dict[str, dict[str, Any]], point: Point, outcome: Outcome) -> None:
-    """Keep what a run came to, and add up what it has cost."""
-    label = f"{point.attack}, seed {point.seed}"
-    before: Values = runs.get(label, {})
-    runs[label] = {
-        "attack": point.attack,
-        "seed": point.seed,
-        "run_id": outcome.run_id,
-        "status": outcome.status,
-        "max_accuracy": outcome.max_accuracy,
-        "computed": before.get("computed", False) or not outcome.reused,
-        "steps": before.get("steps", 0) + outcome.steps_done,
-        "seconds": before.get("seconds", 0.0) + outcome.seconds,
-    }
+    def _record(self, runs: dict[str, dict[str, Any]], point: Point, outcome: Outcome) -> None:
+        """Keep what a run came to, and add up what it has cost."""
+        label = f"{point.attack}, seed {point.seed}"
+        before: Values = runs.get(label, {})
+        runs[label] = {
+            "attack": point.attack,
+            "seed": point.seed,
+            "run_id": outcome.run_id,
+            "status": outcome.status,
+            "max_accuracy": self.board.accuracy_of(outcome),
+            "computed": before.get("computed", False) or not outcome.reused,
+            "steps": before.get("steps", 0) + outcome.steps_done,
+            "seconds": before.get("seconds", 0.0) + outcome.seconds,
+        }
 
 
 def _cost(runs: Mapping[str, Mapping[str, Any]], pruned: int, steps: int) -> dict[str, float]:

@@ -235,6 +235,14 @@ class Ledger:
 
 
 def _metrics(cell: CellResult, found: WorstCase) -> dict[str, float]:
+    """A cell's numbers; where another accuracy counts than that on the test images, so named."""
+    metrics = _on_any_images(cell, found)
+    if cell.judged_on == "test":
+        return metrics
+    return {f"{cell.judged_on}/{name}": value for name, value in metrics.items()}
+
+
+def _on_any_images(cell: CellResult, found: WorstCase) -> dict[str, float]:
     metrics = {"worst_case/failed": float(len(cell.failed))}
     metrics["worst_case/missing"] = float(len(cell.missing))
     metrics["worst_case/runs"] = float(found.known)

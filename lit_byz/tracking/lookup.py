@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lit_byz.config.grid import Point
@@ -44,10 +44,18 @@ def outcome_of(identity: str, runs: "Sequence[Run]") -> Outcome | None:
         metrics, tags, run_id = run.data.metrics, run.data.tags, str(run.info.run_id)
         status = tags.get("lit_byz.status", "finished")
         best, at_least = metrics.get("test/max_accuracy"), metrics.get("test/max_accuracy_at_least")
+        outcome = Outcome(identity, status, best, run_id=run_id, reused=True)
         if run.info.status == "FINISHED" and best is not None and math.isfinite(best):
-            ranked.append((0, Outcome(identity, status, best, run_id=run_id, reused=True)))
+            outcome = replace(
+                outcome,
+                max_val_accuracy=metrics.get("val/max_accuracy"),
+                test_at_val_max=metrics.get("test/accuracy_at_val_max"),
+            )
+            ranked.append((0, outcome))
         elif run.info.status == "KILLED" and status == "bounded" and at_least is not None:
-            ranked.append((1, Outcome(identity, "bounded", at_least, run_id=run_id, reused=True)))
+            validated = metrics.get("val/max_accuracy_at_least")
+            outcome = replace(outcome, max_accuracy=at_least, max_val_accuracy=validated)
+            ranked.append((1, outcome))
         elif run.info.status == "FAILED":
             error = tags.get("lit_byz.error")
             ranked.append((2, Outcome(identity, "failed", run_id=run_id, error=error, reused=True)))

@@ -77,7 +77,26 @@ class CellResult:
         return list(dict.fromkeys(run.attack for run in self.record.runs))
 
     def outcome(self, run: PlannedRun) -> Outcome | None:
-        return self.outcomes.get(run.identity)
+        """How a run ended, with the accuracy that its cell is judged on."""
+        found = self.outcomes.get(run.identity)
+        return None if found is None else found.judged_on(self.judged_on)
+
+    @property
+    def judged_on(self) -> str:
+        """The images whose accuracy counts: ``test``, or ``val`` for those held out."""
+        return str(self.facts.get("judged_on", "test"))
+
+    @property
+    def tested(self) -> WorstCase:
+        """The worst case on the test images at the steps that the images held out chose."""
+        found: dict[int, dict[str, Accuracy | None]] = {}
+        for run in self.record.runs:
+            outcome = self.outcomes.get(run.identity)
+            reached = None
+            if outcome is not None and outcome.complete and outcome.test_at_val_max is not None:
+                reached = Accuracy(outcome.test_at_val_max)
+            found.setdefault(run.seed, {})[run.attack] = reached
+        return worst_case(found)
 
     @cached_property
     def known(self) -> dict[int, dict[str, Accuracy | None]]:

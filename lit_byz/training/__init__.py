@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lit_byz.training.data import Round, WorkerData
     from lit_byz.training.module import RobustDSGD
     from lit_byz.training.settings import Observation, TrainSettings
+    from lit_byz.training.strategy import ShardedWorkers
 
 __all__ = [
     "AccuracyTracker",
@@ -29,6 +30,7 @@ __all__ = [
     "RobustDSGD",
     "Round",
     "RoundCheckpoint",
+    "ShardedWorkers",
     "StrongestDamage",
     "ThresholdLogger",
     "Throughput",
@@ -37,6 +39,7 @@ __all__ = [
 ]
 _HOMES = {
     "RobustDSGD": "module",
+    "ShardedWorkers": "strategy",
     "Round": "data",
     "WorkerData": "data",
     "Observation": "settings",

@@ -37,7 +37,7 @@ def serve(
             mean_norm=float(geometry.combination_norms(centre)),
             max_norm=float(geometry.norms[:h].max()),
             average_norm=float(geometry.norms[:h].mean()),
-            output_norm=float(output.norm()),
+            output_norm=float(basis.norm(output)),
             damage=damage,
             bound=None if sent is None else _bound(scene, geometry),
             factor=None if sent is None else sent.factor,

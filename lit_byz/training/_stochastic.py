@@ -14,7 +14,14 @@ from torch import Tensor, nn
 from lit_byz._streams import Stream, torch_generator
 
 Undo = Callable[[], None]
+# The mean over all honest workers, of values of which a row for each worker here is given.
+Mean = Callable[[Tensor], Tensor]
 BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d
+
+
+def over_rows(values: Tensor) -> Tensor:
+    """The mean where all workers are here."""
+    return values.mean(0)
 
 
 class MaskedDropout(nn.Module):
@@ -64,19 +71,26 @@ class WorkerLayers:
         self.device = example.device
 
     def buffers(
-        self, seed: int, step: int, workers: int, batch: int, part: tuple[int, ...] = ()
+        self,
+        seed: int,
+        step: int,
+        workers: int,
+        batch: int,
+        part: tuple[int, ...] = (),
+        first: int = 0,
     ) -> dict[str, Tensor]:
         """Each worker's masks and statistics for one step: name to (workers, ...).
 
-        ``part`` sets apart what is drawn in several calls for the same step.
+        ``part`` sets apart what is drawn in several calls for the same step; ``first`` is the
+        number of the first worker, where these are some of a run's.
         """
         stacked: dict[str, Tensor] = {}
         for place, (name, (p, shape)) in enumerate(self.dropouts.items()):
             keep = 1 - p
             draw = torch_generator(seed, Stream.MASKS, step, place, *part)
             # Of this type whatever the precision, so that the draws are the same.
-            mask = torch.empty(workers, batch, *shape, dtype=torch.float32)
-            mask.bernoulli_(keep, generator=draw)
+            mask = torch.empty(first + workers, batch, *shape, dtype=torch.float32)
+            mask = mask.bernoulli_(keep, generator=draw)[first:]
             stacked[f"{name}.mask"] = mask.div_(keep or 1).to(self.device)
         for name, norm in self.norms.items():
             for kind in ("running_mean", "running_var", "num_batches_tracked"):
@@ -98,12 +112,12 @@ class WorkerLayers:
         ]
 
     @torch.no_grad()
-    def follow(self, stacked: dict[str, Tensor]) -> None:
+    def follow(self, stacked: dict[str, Tensor], mean: Mean = over_rows) -> None:
         """Move the running statistics towards the mean of the workers'."""
         for key in self.statistics():
             name, _, kind = key.rpartition(".")
             running = getattr(self.norms[name], kind)
-            running.lerp_(stacked[key].mean(0), self.momentum[name])
+            running.lerp_(mean(stacked[key]), self.momentum[name])
 
 
 @torch.no_grad()

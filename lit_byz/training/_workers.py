@@ -8,6 +8,7 @@ from torch import Tensor
 
 from lit_byz.data import WorkerBatches
 from lit_byz.models import MODELS
+from lit_byz.training._stochastic import Mean, over_rows
 from lit_byz.training._task import FlippedLabels, Task
 from lit_byz.training.gradient_methods import check_method, default_method
 from lit_byz.training.gradients import METHODS
@@ -26,7 +27,8 @@ class HonestWorkers:
     ``full_batch`` takes all points of a worker in every step. With ``local_steps`` L > 1 a worker
     takes L steps of ``local_lr`` η from the server's θ and sends (θ − θ_i)/(η L), which for L = 1
     is its gradient; a server learning rate of η L then averages models, as FedAvg does.
-    ``decay`` is the factor of an ℓ2 term that the workers add to each gradient.
+    ``decay`` is the factor of an ℓ2 term that the workers add to each gradient. ``batches`` may be
+    those of some workers only, and ``mean`` then is what averages over all.
     """
 
     task: Task
@@ -37,6 +39,7 @@ class HonestWorkers:
     full_batch: bool = False
     local_steps: int = 1
     local_lr: float = 0.1
+    mean: Mean = over_rows
 
     @property
     def simple(self) -> bool:
@@ -80,7 +83,7 @@ class HonestWorkers:
             if flip is not None and vector is not None:
                 flipped = FlippedLabels(flip - 1 - y, vector)
             losses = METHODS[method](self.task, rows, share, x, y, buffers, flipped)
-            self.task.layers.follow(buffers)
+            self.task.layers.follow(buffers, self.mean)
         else:
             if flip is not None and vector is not None:
                 self._add_flipped(vector, step, flip)
@@ -108,9 +111,9 @@ class HonestWorkers:
                 (share * portion * loss).backward()
                 losses[worker] += portion * loss.detach()
             statistics.append(buffers)
-        self.task.layers.follow(
-            {k: torch.stack([s[k] for s in statistics]) for k in self.task.layers.statistics()}
-        )
+        names = self.task.layers.statistics()
+        stacked = {k: torch.stack([s[k] for s in statistics]) for k in names}
+        self.task.layers.follow(stacked, self.mean)
         return losses
 
     def _update_locally(self, rows: Tensor, step: int, share: float) -> Tensor:
@@ -137,7 +140,7 @@ class HonestWorkers:
                 scale = share / (self.local_lr * self.local_steps)
                 for view, start, end in zip(flat.views(row), flat.parameters, own, strict=True):
                     view.add_((start - end).reshape(view.shape), alpha=scale)
-        self.task.layers.follow(stacks[-1])
+        self.task.layers.follow(stacks[-1], self.mean)
         return losses
 
     def _portions(
@@ -152,7 +155,8 @@ class HonestWorkers:
         total = len(self.batches.parts[worker])
         for piece, (images, y) in enumerate(self.batches.worker(worker, step)):
             x = self._cast(images)
-            stacked = self.task.layers.buffers(self.seed, step, 1, len(y), (worker, piece))
+            part = (self.batches.first + worker, piece)
+            stacked = self.task.layers.buffers(self.seed, step, 1, len(y), part)
             yield len(y) / total, x, y, {k: v[0] for k, v in stacked.items()}
 
     def _round(self, step: int) -> tuple[Tensor, Tensor]:
@@ -163,4 +167,5 @@ class HonestWorkers:
         return x.to(self.task.flat.parameters[0].dtype)
 
     def _buffers(self, step: int, workers: int, batch: int) -> dict[str, Tensor]:
-        return self.task.layers.buffers(self.seed, step, workers, batch)
+        first = self.batches.first
+        return self.task.layers.buffers(self.seed, step, workers, batch, first=first)

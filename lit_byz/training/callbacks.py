@@ -10,7 +10,7 @@ import torch
 from lightning.pytorch.callbacks import Callback, Checkpoint
 
 from lit_byz.attacks import Scene, Span, State
-from lit_byz.robust import Basis, theory
+from lit_byz.robust import theory
 from lit_byz.training.module import RobustDSGD
 from lit_byz.training.settings import Observation
 
@@ -78,7 +78,7 @@ class StrongestDamage(_StepLogger):
     def metrics(self, module: RobustDSGD, seen: Observation) -> dict[str, float]:
         if module.f == 0 or seen.step % self.every:
             return {}
-        scene = Scene(Basis(module.honest), module.f, module.server, seen.step)
+        scene = Scene(module.received, module.f, module.server, seen.step)
         found = self.attack.act(scene, self.attack_state).damage
         assert found is not None
         return {"attack/strongest_damage": max(found, seen.damage)}
@@ -103,7 +103,7 @@ class DissimilarityLogger(_StepLogger):
     def metrics(self, module: RobustDSGD, seen: Observation) -> dict[str, float]:
         if seen.step % self.every:
             return {}
-        gram = Basis(module.honest).gram
+        gram = module.received.gram
         mean = float(gram.mean())
         self.pairs.append((mean, float(gram.diagonal().mean()) - mean))
         squares, spreads = torch.tensor(self.pairs, dtype=torch.float64).T
@@ -124,12 +124,15 @@ class DissimilarityLogger(_StepLogger):
 class AccuracyTracker(Callback):
     """The test accuracy that validation finds, its maximum, and the step of that.
 
-    A step's accuracy is that of the parameters after it; steps are counted from 0 everywhere.
+    A step's accuracy is that of the parameters after it; steps are counted from 0 everywhere. Where
+    images are held out, also the maximum on them, its step, and the test accuracy at that step.
     """
 
     def __init__(self) -> None:
         self.accuracy = self.max_accuracy = 0.0
         self.step_of_max = 0
+        self.max_val_accuracy = self.test_at_val_max = 0.0
+        self.step_of_val_max = 0
         self.seconds = 0.0
         self._begin = 0.0
 
@@ -143,22 +146,44 @@ class AccuracyTracker(Callback):
         self.accuracy = float(trainer.callback_metrics["test/accuracy"])
         if self.accuracy > self.max_accuracy:
             self.max_accuracy, self.step_of_max = self.accuracy, pl_module.global_step - 1
+        validated = float(trainer.callback_metrics.get("val/accuracy", 0.0))
+        if validated > self.max_val_accuracy:
+            self.max_val_accuracy, self.test_at_val_max = validated, self.accuracy
+            self.step_of_val_max = pl_module.global_step - 1
+
+    def max_on(self, images: str) -> float:
+        """The maximal accuracy on the images ``test`` or ``val``."""
+        return self.max_accuracy if images == "test" else self.max_val_accuracy
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         if pl_module.global_step == trainer.max_steps or pl_module.diverged_at is not None:
             best = {"test/max_accuracy": self.max_accuracy, "step_of_max": float(self.step_of_max)}
+            if len(pl_module.batches.held_out):
+                best["val/max_accuracy"] = self.max_val_accuracy
+                best["val/step_of_max"] = float(self.step_of_val_max)
+                best["test/accuracy_at_val_max"] = self.test_at_val_max
             record(trainer, best, max(pl_module.global_step - 1, 0))
 
     def state_dict(self) -> dict[str, Any]:
-        kept = ("accuracy", "max_accuracy", "step_of_max", "seconds")
-        return {name: getattr(self, name) for name in kept}
+        return {
+            "accuracy": self.accuracy,
+            "max_accuracy": self.max_accuracy,
+            "step_of_max": self.step_of_max,
+            "max_val_accuracy": self.max_val_accuracy,
+            "step_of_val_max": self.step_of_val_max,
+            "test_at_val_max": self.test_at_val_max,
+            "seconds": self.seconds,
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         vars(self).update(state_dict)
 
 
 class BestParameters(Callback):
-    """Keeps a copy of the model's parameters whenever validation finds a higher accuracy."""
+    """Keeps a copy of the model's parameters whenever validation finds a higher accuracy.
+
+    That is the accuracy on the images held out, or on the test images where there are none.
+    """
 
     def __init__(self) -> None:
         self.accuracy = -1.0
@@ -167,7 +192,8 @@ class BestParameters(Callback):
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         if trainer.sanity_checking or trainer.state.fn != "fit":
             return
-        accuracy = float(trainer.callback_metrics["test/accuracy"])
+        found = trainer.callback_metrics
+        accuracy = float(found.get("val/accuracy", found["test/accuracy"]))
         if accuracy > self.accuracy:
             self.accuracy = accuracy
             state = pl_module.model.state_dict()
@@ -244,8 +270,9 @@ class RoundCheckpoint(AfterRound, Checkpoint):
         """Write the checkpoint, then let the loggers write what happened before it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.path.with_suffix(".part")
-        trainer.save_checkpoint(unfinished)
-        unfinished.replace(self.path)
+        trainer.save_checkpoint(unfinished)  # by all processes of a run, written by the first
+        if trainer.is_global_zero:
+            unfinished.replace(self.path)
         for logger in trainer.loggers:
             logger.save()
 

@@ -8,7 +8,10 @@ import lightning
 import torch
 from torch import Tensor
 
-from lit_byz.data import DATASETS, PARTITIONS, Dataset, Partition, WorkerBatches
+from lit_byz.data import DATASETS, PARTITIONS, Dataset, Partition, WorkerBatches, deal
+
+# The names of what the loaders of validation hold, in their order.
+JUDGED_ON = ("test", "val")
 
 
 class Round(NamedTuple):
@@ -57,11 +60,23 @@ class TestImages:
         yield from self.batches.images.test_batches(self.size)
 
 
+class HeldOutImages(TestImages):
+    """The training images that no worker sees, and their labels."""
+
+    def __len__(self) -> int:
+        return math.ceil(len(self.batches.held_out) / self.size)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        yield from self.batches.held_out_batches(self.size)
+
+
 class WorkerData(lightning.LightningDataModule):
     """Training data dealt among honest workers, and test images.
 
     ``dataset`` and ``partition`` are names or objects. The data set is fetched if need be. Batches
-    of training are :class:`Round` s, those of validation and test are images and labels.
+    of training are :class:`Round` s, those of validation and test are images and labels. With
+    ``validation`` that share of every class is held out before the rest is dealt; the images are a
+    second loader of validation's, after the test images.
 
     >>> data = WorkerData("digits", "extreme", workers=10, batch_size=8, seed=1)
     >>> data.setup("fit")
@@ -78,12 +93,14 @@ class WorkerData(lightning.LightningDataModule):
         seed: int = 0,
         root: str | None = None,
         test_batch_size: int = 250,
+        validation: float = 0.0,
     ) -> None:
         super().__init__()
         self._dataset = DATASETS[dataset]() if isinstance(dataset, str) else dataset
         self._partition = PARTITIONS[partition]() if isinstance(partition, str) else partition
         self._shape = (workers, batch_size, seed)
         self._root = root
+        self._validation = validation
         self.test_batch_size = test_batch_size
         self._batches: WorkerBatches | None = None
 
@@ -109,18 +126,21 @@ class WorkerData(lightning.LightningDataModule):
         if self._batches is None:
             workers, batch_size, seed = self._shape
             images = self._dataset.load(self._root)
-            parts = self._partition(images.train_labels, workers, seed)
-            self._batches = WorkerBatches(images, parts, batch_size, seed)
+            dealt = deal(images, self._partition, workers, seed, self._validation)
+            self._batches = WorkerBatches(images, dealt.parts, batch_size, seed, dealt.held_out)
         return self._batches
 
     def train_dataloader(self) -> Rounds:
         return Rounds(self.batches, self._global_step)
 
-    def val_dataloader(self) -> TestImages:
-        return TestImages(self.batches, self.test_batch_size)
+    def val_dataloader(self) -> list[TestImages]:
+        found = [self.test_dataloader()]
+        if len(self.batches.held_out):
+            found.append(HeldOutImages(self.batches, self.test_batch_size))
+        return found
 
     def test_dataloader(self) -> TestImages:
-        return self.val_dataloader()
+        return TestImages(self.batches, self.test_batch_size)
 
     def _global_step(self) -> int:
         return 0 if self.trainer is None else int(self.trainer.global_step)

@@ -27,13 +27,14 @@ from lit_byz.data import WorkerBatches
 from lit_byz.errors import BadRequest
 from lit_byz.robust import Basis, RobustAggregator
 from lit_byz.robust.vectors import NothingFinite
+from lit_byz.training._divided import Divided
 from lit_byz.training._flat import FlatParameters
 from lit_byz.training._guest import Farewell, welcome
 from lit_byz.training._serve import serve
-from lit_byz.training._stochastic import Undo, WorkerLayers
+from lit_byz.training._stochastic import Undo, WorkerLayers, over_rows
 from lit_byz.training._task import Task
 from lit_byz.training._workers import HonestWorkers
-from lit_byz.training.data import Round, Rounds, TestImages, WorkerData
+from lit_byz.training.data import JUDGED_ON, Round, Rounds, TestImages, WorkerData
 from lit_byz.training.settings import Milestones, Observation, TrainSettings, loss_of
 
 LOSSES = {"nll": nn.functional.nll_loss, "cross_entropy": nn.functional.cross_entropy}
@@ -45,8 +46,9 @@ class RobustDSGD(lightning.LightningModule):
     The data come from the trainer's :class:`WorkerData`, or are given as ``data``. ``momentums``
     holds the honest workers' vectors, and in its last row what the attackers write. All randomness
     comes from ``seed`` and the step's number, so a run can go on from any step. Validation logs
-    ``test/accuracy`` and ``test/loss``. While it is trained, some layers of ``model`` are replaced;
-    afterwards it is as it was given, with new parameters.
+    ``test/accuracy`` and ``test/loss``, and ``val/…`` where the data hold images out. While it is
+    trained, some layers of ``model`` are replaced; afterwards it is as it was given, with new
+    parameters.
     """
 
     momentums: Tensor
@@ -85,7 +87,8 @@ class RobustDSGD(lightning.LightningModule):
         self._data = data
         self._workers: HonestWorkers | None = None
         self._leave: Undo | None = None
-        self._counted: list[Tensor] = []
+        self._counted: dict[str, list[Tensor]] = {}
+        self._divided: Divided | None = None
 
     @property
     def data(self) -> WorkerData:
@@ -103,8 +106,17 @@ class RobustDSGD(lightning.LightningModule):
 
     @property
     def honest(self) -> Tensor:
-        """The honest workers' momentums (h, d)."""
+        """The momentums (h, d) of the honest workers that this process computes."""
         return self.momentums[:-1]
+
+    @property
+    def received(self) -> Basis:
+        """The momentums of all honest workers as the server received them last."""
+        return Basis(self.honest) if self._divided is None else self._divided.basis()
+
+    def any_process(self, flag: bool) -> bool:
+        """Whether some process of the run says so; to be asked by all of them at once."""
+        return flag if self._divided is None else self._divided.sharding.any(flag)
 
     @property
     def loss(self) -> Any:
@@ -123,8 +135,11 @@ class RobustDSGD(lightning.LightningModule):
         if self._leave is None:
             self._leave = welcome(self.model)
         self.flat = FlatParameters(self.model)
-        if len(self.momentums) != workers + 1:
-            self.momentums = self.momentums.new_zeros(workers + 1, self.flat.size)
+        vectors = (self.server, self.attack, self.momentums.new_zeros(1, self.flat.size))
+        self._divided = divided = Divided.among_processes(workers, *vectors)
+        here = range(workers) if divided is None else range(workers)[divided.sharding.own]
+        if len(self.momentums) != len(here) + 1:
+            self.momentums = self.momentums.new_zeros(len(here) + 1, self.flat.size)
 
     def give_back(self) -> None:
         """Make the model what it was before training, but for its parameters."""
@@ -139,23 +154,26 @@ class RobustDSGD(lightning.LightningModule):
         self.batches.images.to(self.device)
         example, _ = self.batches.images.train_batch(torch.zeros(1, dtype=torch.long))
         layers = WorkerLayers(self.model, example.to(self.flat.parameters[0].dtype))
-        settings = self.settings
+        settings, divided = self.settings, self._divided
+        if divided is not None:
+            divided.columns = divided.columns.to(self.momentums)
         self._workers = HonestWorkers(
             task=Task(self.model, self.loss, self.flat, layers),
-            batches=self.batches,
+            batches=self.batches if divided is None else self.batches.some(divided.sharding.own),
             seed=self.seed,
             momentum=settings.momentum,
             decay=settings.weight_decay if settings.weight_decay_mode == "worker" else 0.0,
             full_batch=settings.full_batch,
             local_steps=settings.local_steps,
             local_lr=settings.local_lr,
+            mean=over_rows if divided is None else divided.mean,
         )
 
     def train_dataloader(self) -> Rounds:
         """Where the trainer has no data module: the rounds of the data that were given."""
         return Rounds(self.batches, lambda: int(self.global_step))
 
-    def val_dataloader(self) -> TestImages:
+    def val_dataloader(self) -> list[TestImages]:
         return self.data.val_dataloader()
 
     def configure_optimizers(self) -> Any:
@@ -174,12 +192,13 @@ class RobustDSGD(lightning.LightningModule):
         if step == self.iterate_step and self.settings.output == "random_iterate":
             self.iterate = self.flat.gather()
         flip = self.classes if self.attack.needs_flipped and self.f > 0 else None
-        drawn = (batch.images, batch.labels)
+        own = slice(None) if self._divided is None else self._divided.sharding.own
+        drawn = (batch.images[own], batch.labels[own])
         losses, flipped = workers.update(self.honest, step, self.gradient_method, flip, drawn)
         try:
             # What the server sees is added up in the precision that it has, whatever the model's.
             with torch.autocast(self.device.type, enabled=False):
-                output = self._serve(step, float(losses.mean()), flipped)
+                output = self._serve(step, float(workers.mean(losses)), flipped)
         except NothingFinite:
             # The attackers have won: no honest vector is a number any more.
             self.diverged_at = step
@@ -199,21 +218,36 @@ class RobustDSGD(lightning.LightningModule):
 
     def _serve(self, step: int, loss: float, flipped: Tensor | None) -> Tensor:
         """The server's output R; what happened on the way goes to ``observed``."""
-        scene = Scene(Basis(self.honest), self.f, self.server, step, flipped, self.momentums)
+        divided = self._divided
+        honest, buffer = Basis(self.honest), self.momentums
+        if divided is not None:
+            honest, flipped = divided.receive(self.honest, flipped)
+            buffer = divided.columns
+        scene = Scene(honest, self.f, self.server, step, flipped, buffer)
         output, self.observed, self.sent = serve(scene, self.attack, self.attack_state, loss)
-        return output
+        return output if divided is None else divided.output(output)
 
     def on_validation_epoch_start(self) -> None:
         self.batches.images.to(self.device)
-        self._counted = []
+        self._counted = {}
 
-    def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
-        self._counted.append(self._judge(*batch))
+    def validation_step(
+        self, batch: tuple[Tensor, Tensor], batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        counted = self._counted.setdefault(JUDGED_ON[dataloader_idx], [])
+        divided = self._divided
+        if divided is None or batch_idx % divided.sharding.size == divided.sharding.place:
+            counted.append(self._judge(*batch))
 
     def on_validation_epoch_end(self) -> None:
-        right, loss, count = torch.stack(self._counted).sum(0)
-        self.log("test/accuracy", right / count, prog_bar=True)
-        self.log("test/loss", loss / count)
+        for images, counted in self._counted.items():
+            right, loss, count = self._add_up(counted)
+            self.log(f"{images}/accuracy", right / count, prog_bar=True)
+            self.log(f"{images}/loss", loss / count)
+
+    def _add_up(self, counted: list[Tensor]) -> Tensor:
+        total = torch.stack(counted).sum(0) if counted else torch.zeros(3)
+        return total if self._divided is None else self._divided.sharding.sum(total)
 
     test_step = validation_step
     on_test_epoch_start = on_validation_epoch_start
@@ -250,12 +284,17 @@ class RobustDSGD(lightning.LightningModule):
             "gradient_method": self.gradient_method,
             "iterate": self.iterate,
         }
+        if self._divided is not None:
+            self._divided.save(checkpoint, self.attack, self.honest)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        momentums = checkpoint["state_dict"]["momentums"]
-        if momentums.shape != self.momentums.shape:
-            self.momentums = torch.zeros_like(momentums)
         kept = checkpoint["robust_dsgd"]
         self.attack_state = dict(kept["attack_state"])
+        if self._divided is not None:
+            self._divided.load(checkpoint, self.attack, self.attack_state)
+        momentums = checkpoint["state_dict"]["momentums"]
+        self.to(momentums.dtype)  # Lightning does it later, after what is loaded has been rounded
+        if momentums.shape != self.momentums.shape:
+            self.momentums = torch.zeros_like(momentums)
         self.gradient_method = kept["gradient_method"]
         self.iterate = kept["iterate"]

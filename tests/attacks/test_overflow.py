@@ -5,7 +5,7 @@ import torch
 
 from lit_byz.attacks import ALIE, FOE, Attack, Span
 from lit_byz.robust import ARC, CWTM, NNM, Clip, NoClip, RobustAggregator
-from lit_byz.robust._geometry import coordinate_spread
+from lit_byz.robust._basis import coordinate_spread
 from tests._each import each
 
 

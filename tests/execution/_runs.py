@@ -49,6 +49,11 @@ USERS_PARTS = """\
                 for _ in range(int(times)):
                     os.kill(os.getpid(), getattr(signal, sent))
 
+    class DieElsewhere(Callback):
+        def on_train_batch_end(self, trainer, pl_module, *_):
+            if trainer.global_rank == 1 and pl_module.global_step == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+
     class CopyCheckpoint(Callback):
         def on_train_batch_start(self, trainer, pl_module, *_):
             step, store, copy = os.environ.get("COPY_AT", "-1 - -").split()

@@ -184,3 +184,17 @@ def test_stopped_above_a_bound(whole: Whole, tmp_path: Path) -> None:
     assert values.pop(("test/max_accuracy_at_least", 3)) == bound
     assert values == _runs.values_of(whole[0], whole[2])
     assert _runs.duplicates(store) == []
+
+
+def test_resumed_in_double_precision(tmp_path: Path) -> None:
+    """What is loaded keeps all its digits, although models are made in single precision."""
+    settings = ["trainer.precision=64-true", "train.steps=8", "train.checkpoint_every=3"]
+    settings += [_runs.CALLBACKS]
+    once = quick(tmp_path / "once", *settings)
+    with wishing(signal=(5, "SIGINT")):
+        assert quick(tmp_path / "again", *settings, "resume=auto").status == "interrupted"
+    resumed = quick(tmp_path / "again", *settings, "resume=auto")
+    assert resumed.resumed_at == 5
+    for a, b in zip(once.model.parameters(), resumed.model.parameters(), strict=True):
+        assert a.dtype == torch.float64
+        assert torch.equal(a, b)

@@ -229,3 +229,16 @@ def test_mixed_precision_leaves_the_server_in_its_own(tmp_path: Path) -> None:
     # bfloat16 has eight bits: the same run, roughly.
     assert mixed.evaluate()[0] == pytest.approx(exact.evaluate()[0], abs=0.1)
     assert not torch.equal(mixed.flat.gather(), exact.flat.gather())
+
+
+def test_images_held_out_are_a_second_loader_of_validation(tmp_path: Path) -> None:
+    held = WorkerData("digits", "extreme", workers=5, batch_size=40, seed=1, validation=0.1)
+    stop = EarlyStopping("val/accuracy", mode="max", patience=50)
+    best = ModelCheckpoint(tmp_path, monitor="val/accuracy", mode="max")
+    used = trainer(tmp_path, [stop, best], val_check_interval=4, check_val_every_n_epoch=None)
+    made = module()
+    used.fit(made, datamodule=held)
+    assert {"val/accuracy", "val/loss", "test/accuracy", "test/loss"} <= set(used.callback_metrics)
+    assert best.best_model_score == max(stop.best_score, best.best_model_score)
+    (found,) = used.test(made, datamodule=held, verbose=False)
+    assert set(found) == {"test/accuracy", "test/loss"}

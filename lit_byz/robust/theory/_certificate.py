@@ -5,10 +5,11 @@ from typing import Any
 
 from lit_byz.robust._aggregator import RobustAggregator
 from lit_byz.robust._arc import ARC
+from lit_byz.robust._basis import Basis
 from lit_byz.robust._cwmed import CWMed
 from lit_byz.robust._cwtm import CWTM
 from lit_byz.robust._geometric_median import GeometricMedian
-from lit_byz.robust._geometry import Basis, Geometry
+from lit_byz.robust._geometry import Geometry
 from lit_byz.robust._inputs import as_rows
 from lit_byz.robust._krum import MultiKrum
 from lit_byz.robust._nnm import NNM

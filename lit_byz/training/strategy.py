@@ -1,0 +1,15 @@
+"""Lightning's several devices for one run: its processes and messages, without its gradients."""
+
+from lightning.pytorch.strategies import DDPStrategy
+
+
+class ShardedWorkers(DDPStrategy):
+    """Divides the honest workers of a :class:`~lit_byz.training.RobustDSGD` among processes.
+
+    ``Trainer(devices=4, strategy=ShardedWorkers())`` starts its processes as Lightning's ``ddp``
+    does, or takes those that ``torchrun`` or Slurm has started. What is exchanged is what the
+    server's step needs, not averaged gradients, so the module is not wrapped.
+    """
+
+    def configure_ddp(self) -> None:
+        """Leave the module as it is."""
