@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lit_byz._imports import allow_named
 from lit_byz.errors import RunFailed
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def several_devices(
 
     from lit_byz.training import ShardedWorkers
 
+    allow_named(dict(plain))  # what has been imported here, the others may import
     threads = torch.get_num_threads()
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
     job = json.dumps(
