@@ -59,6 +59,7 @@ def test_a_run_without_is_the_run_that_it_was() -> None:
     assert not any(name.startswith("val/") for name in result.history)
 
 
+@pytest.mark.slow
 def test_tuning_is_judged_by_the_images_held_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

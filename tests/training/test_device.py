@@ -93,13 +93,14 @@ def waits_of_a_step(rule: Rule, attack: Attack, h: int, f: int, d: int) -> Visit
     return visit
 
 
-@pytest.mark.parametrize("attack", list(ATTACKS))
 @pytest.mark.parametrize(
-    "rule",
+    ("rule", "attack"),
     [
-        "gm",
-        "cwtm",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in RULES if name not in FAST),
+        pytest.param(
+            rule, attack, marks=[] if rule in FAST and attack != "span" else pytest.mark.slow
+        )
+        for rule in RULES
+        for attack in ATTACKS
     ],
 )
 def test_a_step_seldom_waits_for_the_device(rule: str, attack: str) -> None:

@@ -105,6 +105,7 @@ def test_less_is_sent_than_in_gathering_all_vectors(tmp_path: Path) -> None:
             assert found["own-rule"]["sent"] / _several.STEPS > gathered
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_that_of_one_process(tmp_path: Path) -> None:
     """Whoever wrote it, one process or three can go on from it."""
     run(tmp_path / "two", 2, ["multi_krum-mimic"])
