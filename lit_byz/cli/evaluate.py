@@ -43,6 +43,7 @@ def run(arguments: Sequence[str]) -> int:
     store = open_store(compose_plain(rest)["tracking"]["uri"])
     config = config_of(store, run_id)
     model = load_model(run_id, which, uri=store.uri)
+    finite = all(bool(p.isfinite().all()) for p in model.parameters())
     counts, loss = confusion(model, config)
     accuracy = float(counts.diagonal().sum() / counts.sum())
     title = f"{label(config)}: {which} parameters, accuracy {accuracy:.4f}"
@@ -52,11 +53,17 @@ def run(arguments: Sequence[str]) -> int:
     numbers.write_text(report.csv_of(counts))
     if options.json:
         found = [None if math.isnan(value) else value for value in report.recalls(counts).tolist()]
-        write_json({"accuracy": accuracy, "loss": loss, "recalls": found, "which": which})
+        shown = loss if math.isfinite(loss) else None
+        content = {"accuracy": accuracy, "loss": shown, "recalls": found, "which": which}
+        write_json({**content, "finite": finite})
         return 0
     console = Console()
     console.print(report.table(counts, title))
     console.print(f"accuracy {accuracy:.4f}, loss {loss:.4f}", highlight=False)
+    if not finite:
+        console.print(
+            "its parameters are not finite: it classifies nothing; images count as class 0"
+        )
     console.print(f"figure {picture}, numbers {numbers}", highlight=False, soft_wrap=True)
     return 0
 

@@ -37,6 +37,20 @@ def test_final_and_best_parameters_are_kept(tmp_path: Path) -> None:
         assert counts.diagonal().sum() / counts.sum() == pytest.approx(expected)
 
 
+def test_a_model_that_is_no_model_any_more_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where parameters are not finite images are taken for class 0, which looks right."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path))
+    result = train([*SMALL, "train.lr=1e37", "tracking.model=final"])
+    capsys.readouterr()
+    assert evaluate([f"run={result.run_id}", "--json", "--out", str(tmp_path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["finite"], found["loss"]) == (False, None)
+    assert evaluate([f"run={result.run_id}", "--out", str(tmp_path)]) == 0
+    assert "its parameters are not finite: it classifies nothing" in capsys.readouterr().out
+
+
 def test_a_reused_run_has_its_model(tmp_path: Path) -> None:
     uri = new_store(tmp_path)
     settings = [*SMALL, f"tracking.uri={uri}", "resume=auto"]
