@@ -47,7 +47,9 @@ def bar_of(cell: Cell, found: Survey) -> str:
             if c.example.plain["clip"]["name"] == "static"
         }
     )
-    return STATIC[thresholds.index(float(clip["C"])) % len(STATIC)]
+    place = thresholds.index(float(clip["C"]))
+    # A few thresholds take the strong end of the scale: the pale one is hard to see alone.
+    return STATIC[(place + max(0, len(STATIC) - len(thresholds) - 1)) % len(STATIC)]
 
 
 def canvas(
