@@ -5,10 +5,12 @@ import platform
 from functools import cache
 from pathlib import Path
 
+from lit_byz._instructions import KNOWN, available, chosen
+
 
 @cache
 def machine() -> str:
-    """Processor, its widest vector instructions, cores of this process, and accelerators."""
+    """Processor, the vector instructions that are used, cores of this process, and accelerators."""
     parts = [_processor(), f"{len(os.sched_getaffinity(0))} cores", platform.system()]
     import torch
 
@@ -18,15 +20,15 @@ def machine() -> str:
 
 
 def _processor() -> str:
-    name, flags = platform.machine(), ""
+    name = platform.machine()
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             key, _, value = line.partition(":")
             if key.strip() == "model name":
                 name = value.strip()
-            elif key.strip() == "flags":
-                flags = value
     except OSError:
         return platform.processor() or name
-    vectors = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else ""
-    return f"{name} ({vectors})" if vectors else name
+    used, has = (KNOWN[known].title for known in (chosen(), available()[0]))
+    if used == has:
+        return f"{name} ({has})" if has else name
+    return f"{name} ({used or 'plain'} of {has})"

@@ -1,6 +1,7 @@
 """Components by name: one registry per kind (rule, attack, data set, …)."""
 
 import difflib
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
@@ -25,7 +26,9 @@ class Registry:
     """Classes of one kind, by name. A dotted path reaches a class that is registered nowhere.
 
     ``base`` is the dotted path of the class that they derive from, ``example`` a few lines of code
-    that show how. What does not derive from it is refused before anything of it is called.
+    that show how: a note of the error where somebody does not. What does not derive from it is
+    refused before anything of it is called, and so is what does not write the method that its
+    base class leaves to it (one of ``to_write``).
 
     >>> shapes = Registry("shape", "numbers.Number")
     >>> @shapes.register("circle")
@@ -34,8 +37,7 @@ class Registry:
     True
     >>> shapes["lit_byz.registry.Registry"]
     Traceback (most recent call last):
-    lit_byz.errors.BadRequest: shape 'lit_byz.registry.Registry': must derive from numbers.Number:
-    `from numbers import Number`
+    lit_byz.errors.BadRequest: shape 'lit_byz.registry.Registry': must derive from numbers.Number
     """
 
     def __init__(self, kind: str, base: str | None = None, example: str = "") -> None:
@@ -83,30 +85,52 @@ class Registry:
             raise BadRequest(f"{what}: must be a dotted path such as my_module.MyClass")
         # Nothing of Python's own derives from our classes, and some of it acts when it is imported.
         foreign = self.base is not None and path.partition(".")[0] in sys.stdlib_module_names
-        found = object if foreign else _class_at(path, what)
+        found = object if foreign else _at_path(path, what)
+        if not isinstance(found, type):
+            kind = f"{what} is a {type(found).__name__}, not a class"
+            raise self._refused(f"{kind} that derives from {self.base}" if self.base else kind)
         # Derived in fact: what issubclass says, a class can change.
         if self.base is not None and self._base_class not in found.__mro__[1:]:
-            raise BadRequest(f"{what}: must derive from {self._derive()}")
+            raise self._refused(f"{what}: must derive from {self.base}")
+        self._check_written(found, what)
         return found
 
     @cached_property
     def _base_class(self) -> type:
-        assert self.base is not None
-        return _class_at(self.base, self.kind)
+        found = _at_path(str(self.base), self.kind)
+        assert isinstance(found, type)
+        return found
 
-    def _derive(self) -> str:
-        """The base class, where to import it from, and how to derive from it."""
-        module, _, name = str(self.base).rpartition(".")
-        lines = self.example.splitlines() or [f"from {module} import {name}"]
-        shown = " / ".join(f"`{line}`" for line in lines)
-        return f"{self.base}{', such as' if self.example else ':'} {shown}"
+    def _check_written(self, found: type, what: str) -> None:
+        """Refuse a class without the method that its base class leaves to it."""
+        names = getattr(found, "to_write", ())
+        owner = next((kind for kind in found.__mro__ if "to_write" in vars(kind)), found)
+        if not names or any(_static(found, name) is not _static(owner, name) for name in names):
+            return
+        own = [n for n, v in vars(found).items() if callable(v) and not n.startswith("_")]
+        has = f"; it has {', '.join(own)}" if own else ""
+        arguments = ", ".join(inspect.signature(getattr(owner, names[0])).parameters)
+        method = f"{names[0]}({arguments})"
+        must = f"{what}: must write the method {method}, which {owner.__name__} leaves to it{has}"
+        raise self._refused(must) if owner is self._base_class else BadRequest(must)
+
+    def _refused(self, message: str) -> BadRequest:
+        """An error of one line, with the example as a note."""
+        error = BadRequest(message)
+        if self.example:
+            error.add_note(self.example)
+        return error
 
 
-def _class_at(path: str, what: str) -> type:
-    """The class at a dotted path; nothing is called."""
+def _static(kind: type, name: str) -> object:
+    return inspect.getattr_static(kind, name, None)
+
+
+def _at_path(path: str, what: str) -> object:
+    """What is at a dotted path; nothing is called."""
     module, attribute = module_of(path, what), path.rpartition(".")[2]
     try:
-        found = getattr(module, attribute, None)
+        found: object = getattr(module, attribute, None)
     except Exception as error:  # a module may look its names up by code of its own
         raise BadRequest(f"{what}: {type(error).__name__}: {error}") from error
     if found is None:
@@ -117,6 +141,4 @@ def _class_at(path: str, what: str) -> type:
         ]
         hint = nearest(attribute, options)
         raise BadRequest(f"{what}: {module.__name__} has no '{attribute}'; {hint}")
-    if not isinstance(found, type):
-        raise BadRequest(f"{what} is a {type(found).__name__}, not a class")
     return found

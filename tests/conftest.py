@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 # A suite that a script starts in the background ignores Ctrl-C, and so would all that it tests.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -35,7 +36,27 @@ def _nothing_named_before() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _without_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes a moment on a busy machine is not the same every time."""
+    monkeypatch.setattr("lit_byz.cli.saying.AFTER", 1e9)
+
+
+@pytest.fixture(autouse=True)
 def _single_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """How many faults there were, and what was found after them."""
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    reports = [report for report in reports if getattr(report, "user_properties", [])]
+    if reports:
+        from tests.faults._tally import lines
+
+        listed = lines(reports)
+        if listed:
+            terminalreporter.section("faults")
+            for line in listed:
+                terminalreporter.write_line(line)

@@ -3,11 +3,12 @@
 import contextlib
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from lit_byz._cache import cache_folder, private_folder
+from lit_byz._cache import cache_folder, place_matplotlib, private_folder
 
 
 @pytest.fixture(autouse=True)
@@ -64,3 +65,21 @@ def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", os.devnull)
     with pytest.raises(OSError):
         cache_folder("kernels")
+
+
+@pytest.mark.parametrize(("home", "fits"), [("home", True), (os.devnull, False)])
+def test_matplotlib_gets_a_folder_where_it_has_none(
+    home: str, fits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("MPLCONFIGDIR", "chosen")
+    place_matplotlib()
+    assert os.environ["MPLCONFIGDIR"] == "chosen"
+    monkeypatch.delenv("MPLCONFIGDIR")
+    place_matplotlib()
+    found = os.environ.get("MPLCONFIGDIR")
+    assert (found is None) == fits
+    assert fits or found == str(tmp_path / f"lit_byz-{os.geteuid()}" / "matplotlib")
+    assert not (tmp_path / "home" / ".config").exists()

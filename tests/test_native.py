@@ -12,10 +12,13 @@ from lit_byz import _native
 from lit_byz._native import _signatures
 from tests._each import each
 
-SOURCE = "\n".join(path.read_text().replace("\\\n", "\n") for path in _native.SOURCES)
+SOURCE = "\n".join(
+    path.read_text().replace("\\\n", "\n") for path in (*_native.SOURCES, *_native.HEADERS)
+)
 TYPES = {
     "float": torch.float32,
     "double": torch.float64,
+    "int8_t": torch.int8,
     "int32_t": torch.int32,
     "uint8_t": torch.bool,  # which torch keeps in a byte
 }
@@ -50,7 +53,7 @@ def agrees(declared: Any, argument: str) -> bool:
 
 def test_every_exported_function_is_declared() -> None:
     functions = exported()
-    assert len(functions) == 17
+    assert len(functions) == 27
     assert set(functions) == set(_signatures.SIGNATURES)
     for name, (result, arguments) in functions.items():
         declared_result, declared = _signatures.SIGNATURES[name]

@@ -27,7 +27,7 @@ TOLERANCE = 1e-4
 SMALL = ["dataset=digits", "workers.honest=6", "workers.f=2", "workers.batch_size=8", "seed=3"]
 SMALL += [f"train.steps={STEPS}", "train.eval_every=3", "tracking.enabled=false"]
 SMALL += ["trainer.precision=64-true"]
-METRICS = ("train/loss", "attack/damage", "attack/factor", "server/output_norm", "arc/threshold")
+METRICS = ("train/loss", "attack/damage", "attack/factor", "server/output_norm", "clip/threshold")
 NEEDED = {"static": ["clip.C=1"]}
 # Zeros are as far from every vector that was clipped: neighbours would be a matter of rounding.
 TIED = {"zero": ["mix=none"], "non_finite": ["mix=none"]}

@@ -35,6 +35,29 @@ import lit_byz
 import lightning
 print("imported")
 """
+# Beside a torch that torchvision was not made for, the first import fails; what it leaves behind
+# must not be in the way of the second.
+LIGHTNING_FIRST = """
+try:
+    import lightning
+except RuntimeError as error:
+    assert "torchvision::nms" in str(error), error
+import lit_byz
+import lightning.pytorch
+import torchvision.transforms.v2
+settings = ["dataset=digits", "model=logreg", "train.steps=2", "tracking.enabled=false"]
+print(lit_byz.train(settings).status)
+"""
+# What a machine with a matching pair has: nothing fails, and everything works afterwards.
+LIGHTNING_HEALTHY = (
+    HEALTHY.partition("import lit_byz")[0]
+    + """
+import lightning
+import lit_byz
+settings = ["dataset=digits", "model=logreg", "train.steps=2", "tracking.enabled=false"]
+print(lit_byz.train(settings).status)
+"""
+)
 
 
 def output_of(script: str) -> tuple[str, str]:
@@ -62,3 +85,9 @@ def test_lightning_imports_after_lit_byz() -> None:
 @pytest.mark.slow
 def test_nothing_is_done_or_said_where_the_operators_are_there() -> None:
     assert output_of(HEALTHY) == ("untouched", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", [LIGHTNING_FIRST, LIGHTNING_HEALTHY])
+def test_lightning_may_come_first(script: str, tmp_path: Path) -> None:
+    assert output_of(f"import os; os.chdir({str(tmp_path)!r})\n{script}")[0] == "finished"

@@ -1,4 +1,4 @@
-"""Compiled code: built once per machine, absent where nothing compiles.
+"""Compiled code: built once per set of instructions, absent where nothing compiles.
 
 The first use compiles the folder's files with the system's C++ compiler (about four seconds) into
 the user's cache. What is loaded from there is executed, so it must be a folder that no other user
@@ -15,7 +15,6 @@ import platform
 import shutil
 import subprocess
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,31 +22,23 @@ from typing import Any
 
 import torch
 
-from lit_byz._cache import is_own, private_folder
+from lit_byz._cache import TOLD, is_own, private_folder
+from lit_byz._instructions import KNOWN, VARIABLE, chosen
 from lit_byz._native._signatures import SUFFIX, declare
+from lit_byz._warn import warn
 
-__all__ = ["SUFFIX", "function", "library", "plain_torch"]
+__all__ = ["SUFFIX", "function", "instructions", "library", "made_of", "plain_torch"]
 
 HERE = Path(__file__).parent
 SWITCH = "LIT_BYZ_COMPILE"
-SOURCES = tuple(HERE / f"{name}.cpp" for name in ("columns", "small", "convolution"))
-HEADERS = (HERE / "parallel.h",)
+NAMES = ("columns", "convolution", "pooled", "probes", "sampling", "small")
+SOURCES = tuple(HERE / f"{name}.cpp" for name in NAMES)
+HEADERS = tuple(HERE / name for name in ("images.h", "lanes.h", "parallel.h"))
 # Comparisons may assume finite numbers; sums keep their order, so results do not depend on flags.
 FLAGS = (
     *("-O3", "-std=c++17", "-fPIC", "-pthread", "-fno-strict-aliasing"),
     *("-fno-math-errno", "-ffinite-math-only", "-fno-signed-zeros"),
 )
-
-
-def _machine() -> str:
-    """What a native build depends on: the same cache may serve several machines."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith(("flags", "Features")):
-                return platform.machine() + line
-    except OSError:
-        pass
-    return platform.machine() + platform.processor() + platform.node()
 
 
 def _compiler() -> str | None:
@@ -69,38 +60,44 @@ def _openmp(compiler: str) -> tuple[str, ...]:
     return ("-fopenmp",) if "Free Software Foundation" in asked.stdout else ()
 
 
+@functools.cache
+def _flags(compiler: str, isa: str) -> tuple[str, ...]:
+    return (*FLAGS, *KNOWN[isa].flags, *_openmp(compiler))
+
+
 @contextmanager
-def _place() -> Iterator[Path]:
-    """The folder of compiled files: in the user's cache, or else a new one for a moment."""
+def _place(compiler: str, isa: str) -> Iterator[Path]:
+    """The compiled file: in the user's cache, or else in a folder that is there for a moment."""
     try:
-        kept = private_folder("kernels")
+        place = private_folder("kernels")
+        target = place / _name(compiler, isa)
+        if not (target.exists() and is_own(target)):
+            with tempfile.TemporaryDirectory(dir=place):  # whether it can be written to
+                pass
     except OSError as error:
-        _warn(f"compiled kernels are not kept: {error}")
+        if TOLD not in os.environ:
+            warn(f"compiled kernels are not kept: {error}")
         with tempfile.TemporaryDirectory(prefix="lit_byz-") as folder:
-            yield Path(folder)
+            yield Path(folder) / _name(compiler, isa)
     else:
-        yield kept
+        yield target
 
 
-def _build(compiler: str, place: Path) -> Path:
+def _name(compiler: str, isa: str) -> str:
+    """The compiled file's name, by what it is made of."""
     source = b"".join(path.read_bytes() for path in (*SOURCES, *HEADERS))
-    flags = (*FLAGS, *_openmp(compiler))
-    described = repr((flags, compiler, torch.__version__, _machine()))
-    key = hashlib.sha256(source + described.encode()).hexdigest()[:20]
-    target = place / f"{key}.so"
+    described = repr((_flags(compiler, isa), compiler, torch.__version__, platform.machine()))
+    return f"{isa}-{hashlib.sha256(source + described.encode()).hexdigest()[:20]}.so"
+
+
+def _build(compiler: str, isa: str, target: Path) -> Path:
     if target.exists() and is_own(target):
         return target
-    with tempfile.TemporaryDirectory(dir=place) as folder:
-        for native in ("-march=native", "-mcpu=native", None):
-            try:
-                product = _compile([compiler, *flags, *([native] if native else [])], Path(folder))
-            except OSError as error:
-                failure = error
-            else:
-                product.chmod(0o700)
-                product.replace(target)
-                return target
-    raise failure
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        product = _compile([compiler, *_flags(compiler, isa)], Path(folder))
+        product.chmod(0o700)
+        product.replace(target)
+    return target
 
 
 def _compile(command: list[str], folder: Path) -> Path:
@@ -125,42 +122,57 @@ def _compile(command: list[str], folder: Path) -> Path:
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """The compiled kernels, or None where they are switched off or cannot be had."""
-    return None if os.environ.get(SWITCH) == "0" else _loaded()
+    isa = chosen()  # a wrong name is an error, whether or not anything is compiled
+    return None if os.environ.get(SWITCH) == "0" else _loaded(isa)
+
+
+def instructions() -> str:
+    """What the kernels in use are made of, or ``torch`` where there are none."""
+    return "torch" if library() is None else chosen()
 
 
 @contextmanager
-def plain_torch() -> Iterator[None]:
-    """No compiled kernels in this process meanwhile, as with ``LIT_BYZ_COMPILE=0``."""
-    before = os.environ.get(SWITCH)
-    os.environ[SWITCH] = "0"
+def _set(variable: str, value: str) -> Iterator[None]:
+    """Kernels as with another value of an environment variable, in this process meanwhile."""
+    before = os.environ.get(variable)
+    os.environ[variable] = value
     library.cache_clear()
     try:
         yield
     finally:
         if before is None:
-            del os.environ[SWITCH]
+            del os.environ[variable]
         else:
-            os.environ[SWITCH] = before
+            os.environ[variable] = before
         library.cache_clear()
 
 
-# Apart from the switch, so that switching back and forth costs nothing.
+@contextmanager
+def plain_torch() -> Iterator[None]:
+    """No compiled kernels in this process meanwhile, as with ``LIT_BYZ_COMPILE=0``."""
+    with _set(SWITCH, "0"):
+        yield
+
+
+@contextmanager
+def made_of(isa: str) -> Iterator[None]:
+    """Kernels of other instructions in this process meanwhile, as with ``LIT_BYZ_ISA``."""
+    with _set(VARIABLE, isa):
+        yield
+
+
+# Apart from the switches, so that switching back and forth costs nothing.
 @functools.cache
-def _loaded() -> ctypes.CDLL | None:
+def _loaded(isa: str) -> ctypes.CDLL | None:
     compiler = _compiler()
     if compiler is None:
         return None
     try:
-        with _place() as place:
-            return declare(ctypes.CDLL(str(_build(compiler, place))))
+        with _place(compiler, isa) as target:
+            return declare(ctypes.CDLL(str(_build(compiler, isa, target))))
     except OSError as error:
-        _warn(f"no compiled kernels, using plain torch: {error}")
+        warn(f"no compiled kernels, using plain torch: {error}")
         return None
-
-
-def _warn(message: str) -> None:
-    """One line, without a line of source below it."""
-    warnings.warn_explicit(" ".join(message.split()), UserWarning, __package__ or "", 0)
 
 
 def function(name: str, dtype: torch.dtype) -> Any:

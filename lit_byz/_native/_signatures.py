@@ -25,9 +25,10 @@ class Numbers:
         raise TypeError(f"expected a CPU tensor of {self.dtype}, got {type(given).__name__}")
 
 
-DOUBLE = Numbers(torch.float64)
-PAIRS, FLAGS = Numbers(torch.int32), Numbers(torch.bool)
-# The structs of convolution.cpp, which have nothing but integers.
+SINGLE, DOUBLE = Numbers(torch.float32), Numbers(torch.float64)
+MAYBE = Numbers(torch.float32, optional=True)
+PAIRS, FLAGS, PLACE = Numbers(torch.int32), Numbers(torch.bool), Numbers(torch.int8)
+# The structs of images.h, which have nothing but integers.
 SHAPE, PLACES = c_int64 * 15, c_int64 * 5
 
 Signature = tuple[Any, tuple[Any, ...]]
@@ -39,18 +40,31 @@ def _for_type(dtype: torch.dtype) -> dict[str, Signature]:
     rows = (own, c_int64, c_int64, c_int64)
     limits = (c_int64, c_int64, c_int64, c_int64)
     probes = (maybe, c_int64, c_int64, PAIRS, *limits, maybe, maybe, maybe_double)
-    biases = (maybe, c_int64)
+    biases, window = (maybe, c_int64), (c_int64, c_int64)
     return {
         "columns": (c_int, (*rows, *probes, c_int)),
         "gram": (None, (*rows, DOUBLE, c_int)),
         "squares": (None, (*rows, DOUBLE, c_int)),
         "combine": (c_int, (*rows, own, own, c_int)),
         "spread": (None, (*rows, own, own, c_int)),
+        "sample": (c_int, (*rows, own, own, c_double, c_int64, own, c_int)),
         "weight_gradients": (
             None,
             (own, own, SHAPE, c_int64, own, PLACES, *biases, c_double, c_int),
         ),
         "image_gradients": (None, (own, own, PLACES, SHAPE, own, c_int)),
+        "pooled_forward": (
+            c_int,
+            (own, own, PLACES, maybe, SHAPE, *window, own, PLACE, c_int),
+        ),
+        "pooled_weight_gradients": (
+            None,
+            (own, PLACE, own, SHAPE, *window, c_int64, own, PLACES, *biases, c_double, c_int),
+        ),
+        "pooled_image_gradients": (
+            None,
+            (own, PLACE, own, PLACES, SHAPE, *window, own, c_int),
+        ),
     }
 
 
@@ -66,6 +80,11 @@ SIGNATURES: dict[str, Signature] = {
         c_int,
         (*_ROWS, c_int64, DOUBLE, c_double, c_double, DOUBLE, DOUBLE, FLAGS, c_int),
     ),
+    "probes_f32": (
+        c_int,
+        (SINGLE, *_ROWS[1:], SINGLE, *(c_int64,) * 4, SINGLE, SINGLE, MAYBE, DOUBLE, c_int),
+    ),
+    "mixed_f64": (c_int, (*_ROWS, c_int64, DOUBLE, c_int64, DOUBLE, c_int)),
     "nearest_f64": (c_int, (*_ROWS, c_int64, c_int64, DOUBLE, c_int)),
     "weiszfeld_f64": (c_int, (*_ROWS, DOUBLE, c_double, c_int64, c_double, DOUBLE, c_int)),
 }

@@ -9,52 +9,14 @@
 #include <cstring>
 #include <vector>
 
+#include "lanes.h"
 #include "parallel.h"
 
 namespace {
 
 constexpr int64_t BLOCK = 128;      // columns per block of a coordinate-wise pass
-constexpr int64_t GRAM_BLOCK = 256; // columns per block of a Gram pass
-constexpr int64_t BYTES = 32;       // one vector register
-
-template <typename T> struct Lanes {
-    typedef T type __attribute__((vector_size(BYTES), aligned(BYTES)));
-    static constexpr int64_t count = BYTES / sizeof(T);
-};
-
-// The exponent's bits are all ones in infinities and NaNs. Integers, because the compiler may
-// assume finite numbers elsewhere.
-template <typename T> struct Bits;
-template <> struct Bits<float> {
-    typedef uint32_t type;
-    static constexpr uint32_t exponent = 0x7f800000u;
-};
-template <> struct Bits<double> {
-    typedef uint64_t type;
-    static constexpr uint64_t exponent = 0x7ff0000000000000ull;
-};
-
-// Zeroed memory, aligned for vector registers.
-template <typename T> class Buffer {
-  public:
-    explicit Buffer(int64_t size) : memory_(size + BYTES / sizeof(T)) {
-        uintptr_t address = reinterpret_cast<uintptr_t>(memory_.data());
-        start_ = reinterpret_cast<T *>((address + BYTES - 1) / BYTES * BYTES);
-    }
-    T *get() { return start_; }
-
-  private:
-    std::vector<T> memory_;
-    T *start_;
-};
-
-// Have the next `count` values of a row on their way: there may be more rows than the processor
-// follows by itself. Past the end of memory this does nothing.
-template <typename T> void ask_for(const T *values, int64_t count) {
-    constexpr int64_t line = 64 / sizeof(T);
-    for (int64_t w = 0; w < count; w += line) __builtin_prefetch(values + w);
-}
-
+constexpr int TILE = BYTES == 64 ? 5 : 3; // rows of the Gram matrix that are summed up together
+constexpr int64_t GRAM_BLOCK = 128; // columns per block of a Gram pass
 // Rows [0, rows) of `out` (rows x BLOCK) become coefficients (rows x m) times base (m x BLOCK).
 template <typename T, int ROWS>
 void multiply_rows(const T *coefficients, const T *base, int64_t m, T *out) {
@@ -202,7 +164,7 @@ int columns(const T *basis, int64_t stride, int64_t m, int64_t d, const T *coeff
 // Inner products of rows [i, i + R) with rows [j, j + S) over one block. U independent sums each
 // keep the multipliers busy where the tile alone is too small to.
 template <int R, int S, int U>
-void gram_tile(const double *block, int64_t m, int64_t i, int64_t j, double *out) {
+void gram_tile(const double *block, int64_t m, int64_t i, int64_t j, Lanes<double>::type *out) {
     typedef Lanes<double>::type Vector;
     constexpr int64_t lanes = Lanes<double>::count;
     Vector sums[R][S][U] = {};
@@ -221,7 +183,7 @@ void gram_tile(const double *block, int64_t m, int64_t i, int64_t j, double *out
         for (int s = 0; s < S; ++s) {
             Vector sum = sums[r][s][0];
             for (int u = 1; u < U; ++u) sum += sums[r][s][u];
-            out[(i + r) * m + j + s] += (sum[0] + sum[1]) + (sum[2] + sum[3]);
+            out[(i + r) * m + j + s] += sum;
         }
 }
 
@@ -230,8 +192,10 @@ void gram(const T *basis, int64_t stride, int64_t m, int64_t d, double *out, int
     int64_t blocks = (d + GRAM_BLOCK - 1) / GRAM_BLOCK;
     std::vector<double> partial(static_cast<size_t>(threads) * m * m, 0.0);
     in_parallel(blocks, threads, [&](int64_t thread, int64_t from, int64_t to) {
-        Buffer<double> memory(m * GRAM_BLOCK);
-        double *block = memory.get(), *sums = partial.data() + thread * m * m;
+        constexpr int64_t lanes = Lanes<double>::count;
+        Buffer<double> memory(m * GRAM_BLOCK + m * m * lanes);
+        double *block = memory.get(), *wide = block + m * GRAM_BLOCK;
+        auto *sums = reinterpret_cast<Lanes<double>::type *>(wide);
         for (int64_t b = from; b < to; ++b) {
             int64_t column = b * GRAM_BLOCK, width = std::min(GRAM_BLOCK, d - column);
             for (int64_t j = 0; j < m; ++j) {
@@ -246,14 +210,17 @@ void gram(const T *basis, int64_t stride, int64_t m, int64_t d, double *out, int
                 }
             }
             int64_t i = 0;
-            for (; i + 3 <= m; i += 3) {
+            for (; i + TILE <= m; i += TILE) {
                 int64_t j = i;
-                for (; j + 4 <= m; j += 4) gram_tile<3, 4, 1>(block, m, i, j, sums);
-                for (; j < m; ++j) gram_tile<3, 1, 4>(block, m, i, j, sums);
+                for (; j + 4 <= m; j += 4) gram_tile<TILE, 4, 1>(block, m, i, j, sums);
+                for (; j < m; ++j) gram_tile<TILE, 1, 4>(block, m, i, j, sums);
             }
             for (; i < m; ++i)
                 for (int64_t j = i; j < m; ++j) gram_tile<1, 1, 8>(block, m, i, j, sums);
         }
+        for (int64_t k = 0; k < m * m; ++k)
+            for (int64_t v = 0; v < lanes; ++v)
+                partial[thread * m * m + k] += wide[k * lanes + v];
     });
     for (int64_t i = 0; i < m; ++i)
         for (int64_t j = i; j < m; ++j) {
@@ -294,80 +261,50 @@ void squares(const T *basis, int64_t stride, int64_t m, int64_t d, double *out, 
     }
 }
 
-// out = weights @ basis for one row of weights: a cache line of every row after the other, asked
-// for in advance, as there may be more rows than the processor follows by itself.
+// Adds R rows, each times its weight, to `into`.
+template <typename T, int R>
+void add_rows(const T *rows, int64_t stride, const T *weights, int64_t width, T *__restrict__ into) {
+    for (int64_t k = 0; k < width; ++k) {
+        T sum = into[k];
+        for (int r = 0; r < R; ++r) sum += weights[r] * rows[r * stride + k];
+        into[k] = sum;
+    }
+}
+
+// out = weights @ basis for one row of weights. A few rows at a time are read in long runs, which
+// the processor follows by itself, and added to a piece of the output that stays in the first cache.
 template <typename T>
 int combine(const T *basis, int64_t stride, int64_t m, int64_t d, const T *weights, T *out,
             int threads) {
-    typedef T Vector __attribute__((vector_size(BYTES), aligned(alignof(T))));
     typedef typename Bits<T>::type Word;
-    constexpr int64_t lanes = Lanes<T>::count, line = 2 * lanes, ahead = 16 * line;
+    constexpr int64_t piece = 4096 / sizeof(T);
     std::vector<int> broken(std::max(threads, 1), 0);
-    in_parallel((d + line - 1) / line, threads, [&](int64_t thread, int64_t from, int64_t to) {
+    in_parallel((d + piece - 1) / piece, threads, [&](int64_t thread, int64_t from, int64_t to) {
         Word worst = 0;
-        auto look = [&](const T *values, int64_t count) {
-            for (int64_t w = 0; w < count; ++w) {
+        for (int64_t column = from * piece; column < std::min(to * piece, d); column += piece) {
+            const int64_t width = std::min(piece, d - column);
+            T *into = out + column;
+            std::fill(into, into + width, T(0));
+            const T *rows = basis + column;
+            int64_t j = 0;
+            for (; j + 5 <= m; j += 5)
+                add_rows<T, 5>(rows + j * stride, stride, weights + j, width, into);
+            rows += j * stride;
+            switch (m - j) {
+            case 1: add_rows<T, 1>(rows, stride, weights + j, width, into); break;
+            case 2: add_rows<T, 2>(rows, stride, weights + j, width, into); break;
+            case 3: add_rows<T, 3>(rows, stride, weights + j, width, into); break;
+            case 4: add_rows<T, 4>(rows, stride, weights + j, width, into); break;
+            }
+            for (int64_t k = 0; k < width; ++k) {
                 Word bits;
-                std::memcpy(&bits, values + w, sizeof(T));
+                std::memcpy(&bits, into + k, sizeof(T));
                 worst = std::max(worst, bits & Bits<T>::exponent);
             }
-        };
-        int64_t column = from * line;
-        const int64_t end = std::min(to * line, d);
-        for (; column + line <= end; column += line) {
-            Vector first = {}, second = {};
-            for (int64_t j = 0; j < m; ++j) {
-                const T *source = basis + j * stride + column;
-                __builtin_prefetch(source + ahead);
-                first += weights[j] * *reinterpret_cast<const Vector *>(source);
-                second += weights[j] * *reinterpret_cast<const Vector *>(source + lanes);
-            }
-            *reinterpret_cast<Vector *>(out + column) = first;
-            *reinterpret_cast<Vector *>(out + column + lanes) = second;
-            look(out + column, line);
         }
-        for (int64_t c = column; c < end; ++c) {
-            T sum = 0;
-            for (int64_t j = 0; j < m; ++j) sum += weights[j] * basis[j * stride + c];
-            out[c] = sum;
-        }
-        look(out + column, end - column);
         broken[thread] = worst == Bits<T>::exponent;
     });
     return *std::max_element(broken.begin(), broken.end());
-}
-
-// Coordinate-wise mean and standard deviation (ddof 1) of the rows.
-template <typename T>
-void spread(const T *basis, int64_t stride, int64_t m, int64_t d, T *mean, T *deviation,
-            int threads) {
-    int64_t blocks = (d + BLOCK - 1) / BLOCK;
-    in_parallel(blocks, threads, [&](int64_t, int64_t from, int64_t to) {
-        T sums[BLOCK], squares[BLOCK];
-        for (int64_t block = from; block < to; ++block) {
-            int64_t column = block * BLOCK, width = std::min(BLOCK, d - column);
-            std::fill(sums, sums + BLOCK, T(0));
-            std::fill(squares, squares + BLOCK, T(0));
-            for (int64_t j = 0; j < m; ++j) {
-                const T *row = basis + j * stride + column;
-                ask_for(row + BLOCK, BLOCK);
-                for (int64_t w = 0; w < width; ++w) sums[w] += row[w];
-            }
-            for (int64_t w = 0; w < width; ++w) sums[w] /= static_cast<T>(m);
-            for (int64_t j = 0; j < m; ++j) {
-                const T *row = basis + j * stride + column;
-                for (int64_t w = 0; w < width; ++w) {
-                    T gap = row[w] - sums[w];
-                    squares[w] += gap * gap;
-                }
-            }
-            T freedom = static_cast<T>(std::max<int64_t>(1, m - 1));
-            for (int64_t w = 0; w < width; ++w) {
-                mean[column + w] = sums[w];
-                deviation[column + w] = std::sqrt(squares[w] / freedom);
-            }
-        }
-    });
 }
 
 } // namespace
@@ -392,10 +329,6 @@ void spread(const T *basis, int64_t stride, int64_t m, int64_t d, T *mean, T *de
     extern "C" int combine_##NAME(const T *basis, int64_t stride, int64_t m, int64_t d,           \
                                   const T *weights, T *out, int threads) {                        \
         return combine<T>(basis, stride, m, d, weights, out, threads);                            \
-    }                                                                                             \
-    extern "C" void spread_##NAME(const T *basis, int64_t stride, int64_t m, int64_t d, T *mean,  \
-                                  T *deviation, int threads) {                                    \
-        spread<T>(basis, stride, m, d, mean, deviation, threads);                                 \
     }
 
 EXPORT(float, f32)

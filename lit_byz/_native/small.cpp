@@ -10,6 +10,50 @@
 
 #include "parallel.h"
 
+// Rows of coefficients with no more numbers than this, on average, are worth looking at one by one.
+constexpr int64_t FEW = 3;
+
+// A row of coefficients has few numbers that are not zero: an honest vector is one of the basis.
+// Row r's are places[k], values[k] with starts[r] <= k < starts[r + 1].
+class Sparse {
+  public:
+    void read(const double *rows, int64_t n, int64_t m) {
+        starts_.assign(1, 0);
+        places_.clear();
+        values_.clear();
+        for (int64_t r = 0; r < n; ++r) {
+            for (int64_t k = 0; k < m; ++k)
+                if (rows[r * m + k] != 0.0) {
+                    places_.push_back(k);
+                    values_.push_back(rows[r * m + k]);
+                }
+            starts_.push_back(static_cast<int64_t>(places_.size()));
+        }
+    }
+    // The sum over row r's numbers of work(place, value).
+    template <typename Work> double sum(int64_t r, Work work) const {
+        double total = 0.0;
+        each(r, [&](int64_t place, double value) { total += work(place, value); });
+        return total;
+    }
+    template <typename Work> void each(int64_t r, Work work) const {
+        for (int64_t k = starts_[r]; k < starts_[r + 1]; ++k) work(places_[k], values_[k]);
+    }
+    int64_t count() const { return static_cast<int64_t>(places_.size()); }
+    bool same(int64_t r, int64_t s) const {
+        const int64_t count = starts_[r + 1] - starts_[r];
+        return count == starts_[s + 1] - starts_[s] &&
+               std::equal(places_.data() + starts_[r], places_.data() + starts_[r] + count,
+                          places_.data() + starts_[s]) &&
+               std::equal(values_.data() + starts_[r], values_.data() + starts_[r] + count,
+                          values_.data() + starts_[s]);
+    }
+
+  private:
+    std::vector<int64_t> starts_, places_;
+    std::vector<double> values_;
+};
+
 // For `items` sets of n vectors, the rows of c (n x m each) over a basis with this Gram matrix:
 // inner products and squared distances, (n + 1) x (n + 1) each, the origin last. A distance below
 // `cancelled` of the squared reach of its two vectors is zero if the vectors are copies up to
@@ -24,33 +68,42 @@ extern "C" int distances_f64(const double *c, int64_t, int64_t rows, int64_t m, 
     std::vector<int> found(std::max(threads, 1), 0);
     in_parallel(rows / n, threads, [&](int64_t thread, int64_t from, int64_t to) {
         std::vector<double> image(m), columns(m * n), reach(size);
+        Sparse made_of;
         for (int64_t item = from; item < to; ++item) {
             const double *rows_of = c + item * n * m;
             double *inner = inner_products + item * size * size;
             double *squares = squared_distances + item * size * size;
             uint8_t *doubt = doubtful + item * size * size;
+            made_of.read(rows_of, n, m);
+            const bool few = made_of.count() <= FEW * n;
+            for (int64_t i = 0; i < n && !few; ++i)
+                for (int64_t k = 0; k < m; ++k) columns[k * n + i] = rows_of[i * m + k];
+            reach[n] = 0.0;
             std::fill(inner, inner + size * size, 0.0);
             for (int64_t i = 0; i < n; ++i) {
-                double sum = 0.0;
-                for (int64_t k = 0; k < m; ++k) {
-                    columns[k * n + i] = rows_of[i * m + k];
-                    sum += std::abs(rows_of[i * m + k]) * lengths[k];
-                }
-                reach[i] = sum;
-            }
-            reach[n] = 0.0;
-            for (int64_t i = 0; i < n; ++i) {
-                std::fill(image.begin(), image.end(), 0.0);
-                double *__restrict__ into = image.data();
-                for (int64_t l = 0; l < m; ++l) {
-                    const double weight = rows_of[i * m + l], *row = gram + l * m;
-                    if (weight == 0.0) continue;
-                    for (int64_t k = 0; k < m; ++k) into[k] += weight * row[k];
-                }
                 double *__restrict__ line = inner + i * size;
-                for (int64_t k = 0; k < m; ++k) {
-                    const double weight = into[k], *column = columns.data() + k * n;
-                    for (int64_t j = 0; j < n; ++j) line[j] += weight * column[j];
+                if (i > 0 && made_of.same(i, i - 1)) { // attackers who all send the same
+                    std::copy(line - size, line, line);
+                    reach[i] = reach[i - 1];
+                    continue;
+                }
+                reach[i] = made_of.sum(
+                    i, [&](int64_t k, double value) { return std::abs(value) * lengths[k]; });
+                double *__restrict__ into = image.data();
+                std::fill(into, into + m, 0.0);
+                made_of.each(i, [&](int64_t l, double weight) {
+                    const double *row = gram + l * m;
+                    for (int64_t k = 0; k < m; ++k) into[k] += weight * row[k];
+                });
+                if (few) {
+                    for (int64_t j = i; j < n; ++j)
+                        line[j] = made_of.sum(
+                            j, [&](int64_t k, double value) { return into[k] * value; });
+                } else {
+                    for (int64_t k = 0; k < m; ++k) {
+                        const double weight = into[k], *column = columns.data() + k * n;
+                        for (int64_t j = 0; j < n; ++j) line[j] += weight * column[j];
+                    }
                 }
             }
             for (int64_t i = 0; i < size; ++i) {
@@ -105,6 +158,29 @@ extern "C" int nearest_f64(const double *squared_distances, int64_t, int64_t row
                 std::fill(row, row + n, 0.0);
                 for (int64_t k = 0; k < keep; ++k) row[order[k]] = 1.0 / keep;
             }
+    });
+    return 0;
+}
+
+// For sets of n vectors, the rows of c (n x m each): the combinations `matrix` (n_out x n each) of
+// them, n_out x m.
+extern "C" int mixed_f64(const double *c, int64_t, int64_t rows, int64_t m, int64_t n,
+                         const double *matrix, int64_t n_out, double *out, int threads) {
+    in_parallel(rows / n, threads, [&](int64_t, int64_t from, int64_t to) {
+        Sparse made_of;
+        for (int64_t item = from; item < to; ++item) {
+            made_of.read(c + item * n * m, n, m);
+            for (int64_t i = 0; i < n_out; ++i) {
+                const double *weights = matrix + (item * n_out + i) * n;
+                double *into = out + (item * n_out + i) * m;
+                std::fill(into, into + m, 0.0);
+                for (int64_t j = 0; j < n; ++j)
+                    if (weights[j] != 0.0)
+                        made_of.each(j, [&](int64_t k, double value) {
+                            into[k] += weights[j] * value;
+                        });
+            }
+        }
     });
     return 0;
 }

@@ -11,7 +11,6 @@ from lit_byz._checks import check_minority
 from lit_byz.attacks._base import ATTACKS, Move, Scene, State
 from lit_byz.attacks._searched import SearchedAttack
 from lit_byz.robust import Basis
-from lit_byz.robust.vectors import coordinate_spread
 
 # On either side as far, and as finely, as FOE looks on one.
 BOTH_SIGNS = {"low": -1e5, "high": 1e5, "points": 640}
@@ -45,7 +44,7 @@ class ALIE(SearchedAttack):
     search: Literal["grid", "line", "published", "coarse", "z_max"] = "grid"
 
     def line(self, scene: Scene) -> tuple[Basis, torch.Tensor, torch.Tensor]:
-        _, deviation = coordinate_spread(scene.honest.rows)
+        _, deviation = scene.honest.spread
         direction = torch.zeros(scene.h + 1, dtype=torch.float64)
         direction[-1] = 1
         return scene.with_row(deviation), pad(scene.mean, (0, 1)), direction

@@ -5,20 +5,21 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
 from lit_byz._checks import check_integer
 from lit_byz.errors import BadRequest
 from lit_byz.registry import Registry
 from lit_byz.robust import CLIPS, RULES, Average, Basis, Geometry, RobustAggregator
-from lit_byz.robust.vectors import as_rows, on_finite_rows
+from lit_byz.robust.vectors import Beside, as_rows, on_finite_rows
 
 ATTACKS = Registry(
     "attack",
     "lit_byz.attacks.Attack",
-    "from lit_byz.attacks import Attack, Move\n"
+    "from lit_byz.attacks import Attack\n"
     "class MyAttack(Attack):\n"
-    "    def plan(self, scene, state): return Move(scene.honest, -scene.mean)",
+    "    def plan(self, scene, state): return -scene.honest.rows.mean(0)",
 )
 
 # What an attack remembers from step to step. It starts empty and holds tensors only, so that a
@@ -93,14 +94,22 @@ class Move:
     @classmethod
     def of_row(cls, scene: Scene, row: torch.Tensor) -> "Move":
         """Send ``row`` (d,) as it is."""
+        if row.shape != scene.honest.rows.shape[-1:]:
+            must = f"must be one vector of shape {tuple(scene.honest.rows.shape[-1:])}"
+            raise ValueError(f"Move.of_row: row {must}, got {tuple(row.shape)}")
         coefficients = torch.zeros(scene.h + 1, dtype=torch.float64)
         coefficients[-1] = 1
         return cls(scene.with_row(row), coefficients)
 
     def received(self, scene: Scene, basis: Basis) -> Geometry:
-        """What the server receives; ``basis`` is the move's own, or that with zeros in it."""
-        facing = scene.facing if self.coefficients.dim() == 1 else scene.facing_each
-        return facing(basis, self.coefficients)
+        """What the server receives; ``basis`` is the move's own, or that with zeros in it.
+
+        Beside a centre, what is sent is made of that where it then takes less.
+        """
+        sent = self.coefficients
+        if isinstance(basis, Beside):
+            sent = basis.express(sent)
+        return (scene.facing if sent.dim() == 1 else scene.facing_each)(basis, sent)
 
     def vector(self) -> torch.Tensor:
         """What is sent, (d,), or (f, d) if not all send the same: infinities and NaNs included."""
@@ -122,6 +131,7 @@ class Attack:
     tensor([1., 2.])
     """
 
+    to_write: ClassVar[tuple[str, ...]] = ("plan", "act")
     by_columns: ClassVar[bool] = False
     column_state: ClassVar[frozenset[str]] = frozenset()
 
@@ -133,8 +143,12 @@ class Attack:
     def check(self, h: int) -> None:
         """Raise ValueError where the attack cannot be made among h honest workers."""
 
-    def plan(self, scene: Scene, state: State) -> Move:
-        """What to send now; ``state`` starts empty, and is this attack's to change."""
+    def plan(self, scene: Scene, state: State) -> Move | torch.Tensor:
+        """What to send now, a move or a vector (d,).
+
+        ``scene.honest.rows`` are the honest vectors (h, d); ``state`` starts empty, and is this
+        attack's to change.
+        """
         raise TypeError(f"{type(self).__name__} does not say what it sends")
 
     def act(self, scene: Scene, state: State) -> Move:
@@ -142,7 +156,8 @@ class Attack:
         self.check(scene.h)
 
         def work(honest: Basis) -> Move:
-            return self.plan(replace(scene, honest=honest), state)
+            seen = replace(scene, honest=honest)
+            return as_move(self, self.plan(seen, state), seen)
 
         return on_finite_rows(self, scene.honest, work)[0]
 
@@ -194,6 +209,29 @@ class Attack:
         """
         move, restore = self.move(honest, f, server, state=state, step=step, flipped=flipped)
         return restore(move.vector())
+
+
+def as_move(attack: Attack, found: Any, scene: Scene) -> Move:
+    """What ``attack.plan`` returned as a move; anything that is none is an error that says so."""
+    what = f"{type(attack).__name__}.plan"
+    rows = scene.honest.rows
+    must = f"must return a Move, or the vector that is sent, of shape ({rows.shape[-1]},)"
+    if isinstance(found, np.ndarray) and found.dtype.kind in "fiub":
+        found = torch.from_numpy(found)
+    if isinstance(found, torch.Tensor):
+        if found.shape != rows.shape[-1:] or not found.dtype.is_floating_point:
+            raise ValueError(f"{what}: {must}, got {found.dtype} of shape {tuple(found.shape)}")
+        return Move.of_row(scene, found.detach().to(rows))
+    if not isinstance(found, Move):
+        got = "None: is a return missing?" if found is None else f"a {type(found).__name__}"
+        raise TypeError(f"{what}: {must}, got {got}")
+    sizes, m = tuple(found.coefficients.shape), found.basis.size
+    if sizes not in ((m,), (scene.f, m)) or not found.coefficients.dtype.is_floating_point:
+        raise ValueError(
+            f"{what}: its Move's coefficients must be floating-point of shape ({m},), one for each "
+            f"row of its basis, or ({scene.f}, {m}), got {found.coefficients.dtype} of {sizes}"
+        )
+    return found
 
 
 def _looked_at(basis: Basis) -> Basis:

@@ -65,16 +65,16 @@ class Mimic(Attack):
 
     @staticmethod
     def _follow(scene: Scene, state: State) -> None:
-        rows, seen = scene.honest.rows, int(state["seen"])
+        honest, rows, seen = scene.honest, scene.honest.rows, int(state["seen"])
         direction = state["direction"]
-        centre = (seen * state["centre"] + scene.honest.combine(scene.mean)) / (seen + 1)
-        honest = scene.honest
-        along = honest.total(rows @ direction - centre @ direction)
-        spread = scene.honest.combine(along.double().cpu()) - along.sum() * centre
+        # In place, but for what the state holds: new memory costs more than these sums do.
+        centre = honest.combine(scene.mean).add_(state["centre"], alpha=seen).div_(seen + 1)
+        along = honest.total(rows @ direction - centre @ direction).double().cpu()
+        spread = honest.combine(along).sub_(centre, alpha=along.sum().item())
         length = honest.norm(spread)
         if length > 0:
-            direction = (seen * direction + spread / length) / (seen + 1)
-            direction = direction / honest.norm(direction)
+            direction = spread.div_(length).add_(direction, alpha=seen).div_(seen + 1)
+            direction.div_(honest.norm(direction))
         state["direction"], state["centre"] = direction, centre
         state["seen"] = torch.tensor(seen + 1)
         state["target"] = honest.total(rows @ direction).argmax().cpu()

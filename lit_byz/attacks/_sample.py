@@ -3,13 +3,13 @@
 import torch
 
 from lit_byz.robust import Basis
-from lit_byz.robust.vectors import coordinate_spread
+from lit_byz.robust.vectors import draw_columns
 
 # This part of the sample is drawn evenly, so that no column is left out for being small.
 EVEN = 0.1
 
 
-def sample_columns(basis: Basis, honest: int, count: int) -> Basis:
+def sample_columns(basis: Basis, honest: Basis, count: int) -> Basis:
     """``count`` columns of a basis whose first rows are the honest vectors, for coordinate rules.
 
     In a network's gradients a few coordinates carry most of the length. Column j is drawn with a
@@ -18,7 +18,10 @@ def sample_columns(basis: Basis, honest: int, count: int) -> Basis:
     any rule that treats coordinates alike, whatever their unit. The draw is systematic, equally
     spaced in the cumulated p, hence without randomness.
     """
-    mean, deviation = coordinate_spread(basis.rows[:honest])
+    mean, deviation = honest.spread
+    compiled = draw_columns(basis, mean, deviation, EVEN, count)
+    if compiled is not None:
+        return Basis(compiled, trusted=basis.trusted)
     chance = mean.double().square_().addcmul_(deviation.double(), deviation.double())
     total = basis.total(basis.check(chance).sum()).clamp(min=torch.finfo(torch.float64).tiny)
     chance = chance.mul_((1 - EVEN) / total).add_(EVEN / basis.width)

@@ -27,6 +27,8 @@ Damage = Callable[[torch.Tensor, Care], torch.Tensor]
 # Damages that differ by less than this share are level. A plateau is one peak, not many; and where
 # the damage creeps towards a limit, the smallest factor that is level with the best is taken.
 LEVEL = 1e-5
+# Estimates of two damages have an error in common; what is left of it, as a share, is less.
+UNSURE = 0.05
 # How many peaks a search follows, and how many of them it looks at exactly in the end.
 PEAKS = 4
 FINALISTS = 3
@@ -87,6 +89,15 @@ class _Map:
     def neighbours(self, peaks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         last = len(self.factors) - 1
         return self.factors[(peaks - 1).clamp(min=0)], self.factors[(peaks + 1).clamp(max=last)]
+
+    def may_be_best(self, factors: torch.Tensor) -> torch.Tensor:
+        """Which factors (K,) may do the most damage: all but those that have been seen to do less.
+
+        An estimate may be wrong by as much as UNSURE.
+        """
+        places = torch.searchsorted(self.factors, factors).clamp(max=len(self.factors) - 1)
+        less = self.damages[places] < (1 - UNSURE) * self.damages.max()
+        return ~(less & (self.factors[places] == factors))
 
     def enough(self) -> torch.Tensor:
         """The smallest factor that is safely level with the best."""
@@ -183,6 +194,7 @@ def _settle(grid: _Map, fine: _Map, damage: Damage, low: float, high: float) -> 
     """The best of the finalists, looked at exactly."""
     best = fine.factors[torch.cat([fine.peaks(FINALISTS), fine.damages.argmax(0, keepdim=True)])]
     finalists = torch.cat([best, grid.enough()]).unique()
+    finalists = finalists[fine.may_be_best(finalists)]
     damages = damage(finalists, Care.SETTLE)
     place = _least(finalists, damages, LEVEL)
     factor = float(finalists[place])

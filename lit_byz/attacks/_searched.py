@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 import torch
+from torch.nn.functional import pad
 
 from lit_byz._checks import check_integer, check_number
 from lit_byz.attacks._base import Attack, Move, Scene, State, assumed_server
@@ -18,13 +19,14 @@ from lit_byz.attacks._search import (
     line_search,
     published_search,
 )
-from lit_byz.robust import CLIPS, RULES, Basis, CoordinateRule, Geometry, RobustAggregator
+from lit_byz.robust import CLIPS, RULES, Basis, CoordinateRule, RobustAggregator
+from lit_byz.robust.vectors import Beside
 
 # A larger factor would make float32 vectors overflow.
 LARGEST = 1e30
 
 # A batch of factors is so large that its small matrices, n² numbers for each, stay in cache.
-CACHED = 1 << 15
+CACHED = 1 << 17
 
 # Coordinate-wise rules are looked at through so many columns: the first number tells where the
 # damage has its peaks, the second how high they are.
@@ -138,9 +140,10 @@ class SearchedAttack(Attack):
         self, scene: Scene, basis: Basis, start: torch.Tensor, direction: torch.Tensor
     ) -> Found:
         server = assumed_server(scene, self.assumed_rule, self.assumed_clip)
-        centre = torch.zeros(basis.size, dtype=torch.float64)
-        centre[: scene.h] = scene.mean
-        samples = cache(lambda: _samples(basis, scene.h, server))
+        # Most of what is sent is made of the honest mean: with it, of two vectors at most.
+        beside = Beside(basis, pad(scene.mean, (0, basis.size - scene.h)))
+        start, direction = beside.express(start), beside.express(direction)
+        samples = cache(lambda: _samples(beside, scene.honest, server))
         on_cpu = basis.rows.device.type == "cpu"
 
         def damage(factors: torch.Tensor, care: Care) -> torch.Tensor:
@@ -149,22 +152,19 @@ class SearchedAttack(Attack):
             # Elsewhere every batch is a wait for the device.
             batch = max(1, CACHED // scene.n**2) if on_cpu else len(factors)
             for sent in (start + factors.unsqueeze(-1) * direction).split(batch):
-                received = scene.facing(basis, sent)
-                if sample is None:
-                    found.append(server.damages(received, centre, scene.step))
-                else:
-                    seen = server.prepare(received, scene.step).geometry.matrix
-                    found.append(server.rule.damages(Geometry(sample, seen), centre))
+                received = scene.facing(beside, sent)
+                found.append(server.damages(received, beside.last, scene.step, sample))
             # A vector that overflows is replaced by zeros: no attack at all.
             return torch.cat(found).nan_to_num(nan=0.0, posinf=0.0)
 
         return SEARCHES[self.search](damage, **self.effort)
 
 
-def _samples(basis: Basis, honest: int, server: RobustAggregator) -> dict[Care, Basis]:
+def _samples(basis: Beside, honest: Basis, server: RobustAggregator) -> dict[Care, Beside]:
     """The columns to look at where not all are needed: clipping and mixing still see every one."""
     few = basis.width <= MEASURING
     if few or server.bound_output or not isinstance(server.rule, CoordinateRule):
         return {}
-    sample = sample_columns(basis, honest, MEASURING)
-    return {Care.LOCATE: thin(sample, MEASURING // LOCATING), Care.MEASURE: sample}
+    sample = sample_columns(basis.whole, honest, MEASURING)
+    samples = {Care.LOCATE: thin(sample, MEASURING // LOCATING), Care.MEASURE: sample}
+    return {care: basis.seen_through(columns) for care, columns in samples.items()}

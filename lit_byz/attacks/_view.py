@@ -76,7 +76,7 @@ class View:
             return None
         rows = self.basis.rows
         if self.basis.width > COLUMNS:
-            rows = sample_columns(self.basis, self.scene.h, COLUMNS).rows
+            rows = sample_columns(self.basis, self.scene.honest, COLUMNS).rows
         elif self.basis.shard is not None:
             rows = self.basis.shard.join(rows)
         frame = self.coefficients(torch.eye(self.size, dtype=torch.float64))

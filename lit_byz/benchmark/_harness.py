@@ -1,4 +1,4 @@
-"""What the benchmarks share: options, progress, verdicts on goals, and the files they write."""
+"""What the benchmarks share: options, verdicts on goals, and the files they write."""
 
 import argparse
 import csv
@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lit_byz.benchmark import _byzfl
+from lit_byz.benchmark._ratio import MISSED, REACHED, UNDECIDED
 from lit_byz.benchmark._timing import machine
 from lit_byz.errors import BadRequest
 from lit_byz.registry import nearest
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+WIDTH = 180  # of tables in a file or on a pipe
+COLOURS = {REACHED: "green", MISSED: "red", UNDECIDED: "yellow"}
 
 
 def add_options(
@@ -54,27 +57,31 @@ def chosen(parsed: argparse.Namespace, names: Sequence[str]) -> list[str]:
     return [name for name in names if parsed.only is None or name in parsed.only]
 
 
-def progress_bar() -> Progress:
-    """A bar on standard error."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    return Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
+def wide_console() -> Console:
+    """Standard output; where that is no terminal, tables are as wide as they need to be."""
+    return Console() if Console().is_terminal else Console(width=WIDTH)
 
 
-def print_verdicts(console: Console, goals: Mapping[str, bool]) -> None:
-    """Print which goals were reached."""
-    for goal, reached in goals.items():
-        verdict = "[green]reached[/green]  " if reached else "[red]missed[/red]   "
-        console.print(verdict + goal)
+def print_verdicts(console: Console, goals: Mapping[str, bool | str]) -> None:
+    """Print which goals were reached, as far as it can be told."""
+    for goal, found in goals.items():
+        verdict = found if isinstance(found, str) else REACHED if found else MISSED
+        word, _, spread = verdict.partition(":")
+        text = f"[{COLOURS[word]}]{word:<9}[/{COLOURS[word]}] {goal}"
+        console.print(f"{text}:{spread}" if spread else text, highlight=False, soft_wrap=True)
 
 
 def write(
     folder: Path,
     name: str,
     rows: "Sequence[DataclassInstance]",
-    goals: Mapping[str, bool],
+    goals: Mapping[str, bool | str],
     **more: Any,
 ) -> None:
-    """The rows as ``name.csv``, and everything as ``name.json``."""
+    """The rows as ``name.csv``, and everything as ``name.json``.
+
+    Called after every case, so that an interrupted benchmark leaves what it has measured.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if rows:
         with (folder / f"{name}.csv").open("w", newline="") as file:
@@ -88,4 +95,6 @@ def write(
         "rows": [asdict(row) for row in rows],
         **more,
     }
-    (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
+    part = folder / f"{name}.json.part"
+    part.write_text(json.dumps(content, indent=2) + "\n")
+    part.replace(folder / f"{name}.json")

@@ -10,15 +10,25 @@ from pathlib import Path
 
 import torch
 
+from lit_byz._native import instructions
+from lit_byz.benchmark._ratio import Ratio
+
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds of each repeat, by name; repeat i of all names ran back to back."""
+    """Seconds of each repeat, by name; repeat i of all names ran back to back.
+
+    Some may have fewer repeats than others, the first ones.
+    """
 
     seconds: Mapping[str, list[float]]
 
     def median(self, name: str) -> float:
         return statistics.median(self.seconds[name])
+
+    def ratio(self, name: str, base: str) -> Ratio:
+        """How many times as long ``name`` takes as ``base``."""
+        return Ratio.of(self.seconds[name], self.seconds[base])
 
     def median_difference(self, name: str, base: str) -> float:
         """How much longer ``name`` takes than ``base``, from the pairs that ran back to back."""
@@ -62,17 +72,21 @@ def free_memory() -> int:
         return 4 << 30
 
 
+def _cpuinfo(key: str) -> str:
+    """What the system says about its first processor; nothing where it does not."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    found = (line.partition(":") for line in lines)
+    return next((value.strip() for name, _, value in found if name.strip() == key), "")
+
+
 def machine() -> dict[str, str | int]:
     """What the numbers depend on."""
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                model = line.partition(":")[2].strip()
-                break
     return {
-        "processor": model,
+        "processor": _cpuinfo("model name") or platform.processor() or platform.machine(),
+        "instructions": instructions(),
         "cores": os.cpu_count() or 1,
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),

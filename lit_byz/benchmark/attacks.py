@@ -13,6 +13,7 @@ from rich.table import Table
 from lit_byz._native import plain_torch
 from lit_byz.attacks import ALIE, FOE, Scene, SearchedAttack
 from lit_byz.benchmark import _byzfl, _harness
+from lit_byz.benchmark._progress import Cases
 from lit_byz.benchmark._timing import free_memory
 from lit_byz.benchmark.robust import gradients
 from lit_byz.errors import BadRequest, RunFailed
@@ -77,18 +78,17 @@ def run(parsed: argparse.Namespace) -> int:
         raise BadRequest(f"--parameters {parsed.parameters}: must be at least 1")
     byzfl = _byzfl.load()
     sizes = QUICK_SIZES if parsed.quick else SIZES
+    made = {"evaluations": EVALUATIONS, "search": parsed.search}
     rows = []
-    with _harness.progress_bar() as progress:
-        task = progress.add_task("", total=len(sizes) * len(rules) * len(ATTACKS))
+    with Cases(len(sizes) * len(rules) * len(ATTACKS)) as told:
         for h, f in sizes:
             honest = gradients(h + f, f, parsed.parameters)[:h]
             for rule in rules:
                 for attack in ATTACKS:
-                    progress.update(task, description=f"{attack} on {rule}, n={h + f}, f={f}")
+                    told.begin(f"{attack} on {rule}, n={h + f}, f={f}")
                     rows.append(_row(byzfl, honest, f, attack, rule, parsed.search, parsed.repeats))
-                    progress.advance(task)
-    made = {"evaluations": EVALUATIONS, "search": parsed.search}
-    _harness.write(parsed.out, "attacks", rows, goals(rows), **made)
+                    told.end(f"byzfl / ours {rows[-1].ratio:.0f}×")
+                    _harness.write(parsed.out, "attacks", rows, goals(rows), **made)
     console = Console()
     _print(console, rows)
     console.print(f"written to {parsed.out}")

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from lit_byz._streams import Stream, torch_generator
 from lit_byz.benchmark import _harness
+from lit_byz.benchmark._progress import Cases
 from lit_byz.benchmark._timing import machine, take_turns
 from lit_byz.errors import BadRequest
 from lit_byz.models import MODELS, initialise
@@ -90,15 +91,14 @@ def run(parsed: argparse.Namespace) -> int:
         raise BadRequest("--device cuda: torch finds no such device here")
     repeats, budget = (2, 0.0) if parsed.quick else (parsed.repeats, 60.0)
     rows: list[Row] = []
-    with _harness.progress_bar() as progress:
-        task = progress.add_task("", total=len(names))
+    with Cases(len(names)) as told:
         for name in names:
             shape, honest, size = CASES[name]
             batch_size = QUICK_BATCH if parsed.quick else size
-            progress.update(task, description=f"{name}, {honest} x {batch_size} images")
+            told.begin(f"{name}, {honest} x {batch_size} images")
             rows += _measure(name, shape, honest, batch_size, parsed.device, repeats, budget)
-            progress.advance(task)
-    _harness.write(parsed.out, "gradients", rows, goals(rows))
+            told.end()
+            _harness.write(parsed.out, "gradients", rows, goals(rows))
     console = Console()
     _print(console, rows)
     if parsed.write:

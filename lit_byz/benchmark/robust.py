@@ -13,6 +13,7 @@ from rich.table import Table
 from lit_byz._native import plain_torch
 from lit_byz._streams import Stream, torch_generator
 from lit_byz.benchmark import _byzfl, _harness
+from lit_byz.benchmark._progress import Cases
 from lit_byz.benchmark._runtime import draw_runtime, measure_runtime, runtime_sizes
 from lit_byz.benchmark._timing import free_memory, take_turns
 from lit_byz.errors import RunFailed
@@ -86,21 +87,21 @@ def run(parsed: argparse.Namespace) -> int:
     points = runtime_sizes(quick=parsed.quick) if figure else []
     steps = len(cases) + len(points) + (len(_sizes(parsed.quick)) if rules else 0)
     rows, added, runtimes = [], [], []
-    with _harness.progress_bar() as progress:
-        task = progress.add_task("", total=steps)
+    with Cases(steps) as told:
         for size in _sizes(parsed.quick) if rules else []:
             x = gradients(*size)
-            progress.update(task, description=f"ARC's cost, n={size[0]}")
+            told.begin(f"ARC's cost, n={size[0]}")
             added.append(_added_cost(byzfl, x, size, repeats, budget))
-            progress.advance(task)
+            told.end()
             for rule, arc, nnm in (case[3:] for case in cases if case[:3] == size):
-                progress.update(task, description=f"{rule}, n={size[0]}")
+                told.begin(f"{rule}{'∘nnm' * nnm}{'∘arc' * arc}, n={size[0]}")
                 rows.append(_row(byzfl, x, size, rule, arc, nnm, repeats, budget))
-                progress.advance(task)
+                told.end(f"byzfl / ours {rows[-1].ratio:.1f}×")
+                _harness.write(parsed.out, "robust", rows, goals(rows, added))
         for point in points:
-            progress.update(task, description=f"runtime, n={point[0]}, d={point[1]:,}")
+            told.begin(f"runtime, n={point[0]}, d={point[1]:,}")
             runtimes.append(measure_runtime(byzfl, *point, repeats=repeats, budget=budget))
-            progress.advance(task)
+            told.end()
     _harness.write(
         parsed.out,
         "robust",

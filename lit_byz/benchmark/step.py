@@ -1,151 +1,175 @@
-"""A whole training step: against the floor that plain torch sets, and against ByzFL."""
+"""A whole training step: against the floor that plain torch sets, by hand, and against ByzFL."""
 
 import argparse
-import statistics
+import json
 import time
-from dataclasses import asdict, dataclass
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from lit_byz._native import plain_torch
-from lit_byz.benchmark import _byzfl, _harness
+from lit_byz._native import instructions, plain_torch
+from lit_byz.benchmark import _byzfl, _harness, _step_rows, _step_table
+from lit_byz.benchmark._byzfl_step import byzfl_step
+from lit_byz.benchmark._progress import Cases
 from lit_byz.benchmark._simulations import (
-    BATCH_SIZE,
-    BYZFL_ATTACKS,
     MODEL,
-    SEARCHED,
-    byzfl_step,
+    Step,
     floors,
+    loss_of,
+    new_model,
     our_module,
     synthetic_batches,
     take_turns_training,
 )
+from lit_byz.benchmark._step_rows import SEARCHED, Case, Row, TrackingCost
 from lit_byz.benchmark._timing import free_memory
-from lit_byz.errors import RunFailed
+from lit_byz.benchmark.by_hand import ByHand
+from lit_byz.data import WorkerBatches
+from lit_byz.errors import BadRequest, RunFailed
 
 DESCRIPTION = (
-    "Time whole training steps, as ratios to plain torch's gradients and to ByzFL's steps."
+    "Time whole training steps, as ratios to plain torch's gradients, to a step written by hand, "
+    "and to ByzFL's."
 )
 
-# (h, f): the paper's MNIST runs, and a large server.
-SIZES = [(10, 1), (30, 9)]
-QUICK_SIZES = [(10, 1)]
 TRACKING = "tracking"
 # Steps of the run whose tracking is timed, and of the quick one.
 TRACKED_STEPS, QUICK_TRACKED_STEPS = 200, 40
 PLAIN_REPEATS = 5  # without compiled code, where a step may take seconds
-
-# Goals: at most so many times the floor; at least so many times as fast as ByzFL.
-SIMPLE_OVER_FLOOR = {"sf": 1.5, "mimic": 1.5, "lf": 2.2}
-SEARCHED_OVER_FLOOR = 2.0  # with ten honest workers
-SIMPLE_AHEAD = 4.0
-SEARCHED_AHEAD = {(10, 1): 25.0, (30, 9): 40.0}
-TRACKING_SHARE = 0.03
-
-
-@dataclass(frozen=True)
-class Row:
-    """Steps under one attack; times in seconds, medians."""
-
-    honest: int
-    f: int
-    attack: str
-    gradient_method: str
-    """How our per-worker gradients were computed."""
-    floor: float
-    floor_method: str
-    ours: float
-    uncompiled: float
-    """Ours in plain torch, with the gradients computed in the way that is then the fastest."""
-    byzfl: float
-    over_floor: float
-    over_floor_goal: float | None
-    ahead: float
-    ahead_goal: float | None
-
-
-@dataclass(frozen=True)
-class TrackingCost:
-    """A tracked run on a real store, beside the same run untracked; times in seconds."""
-
-    steps: int
-    run: float
-    metrics: float
-    """What writing metrics took of the run."""
-    share: float
-    untracked: float
+LARGE_REPEATS = 5  # of models whose steps take seconds anyway
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the benchmark's options."""
-    names = [*BYZFL_ATTACKS, TRACKING]
     quick = "ten honest workers, fewer repeats"
-    _harness.add_options(parser, names, quick=quick, repeats=15)
+    _harness.add_options(parser, _names(), quick=quick, repeats=15)
+    parser.add_argument("--n", nargs="+", type=int, metavar="N", help="only with so many workers")
+    parser.add_argument("--add", action="store_true", help="keep the rows that the folder has")
+    parser.add_argument("--show", action="store_true", help="print these, measure nothing")
+    parser.add_argument("--markdown", action="store_true", help="print tables for a page")
+
+
+def _names() -> list[str]:
+    return [*dict.fromkeys(case.name for case in _step_rows.cases(quick=False)), TRACKING]
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Measure, write the files, print the tables."""
-    names = _harness.chosen(parsed, [*BYZFL_ATTACKS, TRACKING])
-    attacks, tracking = [name for name in names if name != TRACKING], TRACKING in names
-    byzfl = _byzfl.load()
-    repeats, budget = (4, 3.0) if parsed.quick else (parsed.repeats, 20.0)
-    sizes = QUICK_SIZES if parsed.quick else SIZES
-    cases = [(*size, attack) for size in sizes for attack in attacks]
-    rows, cost = [], None
-    with _harness.progress_bar() as progress:
-        task = progress.add_task("", total=len(cases) + tracking)
-        for honest, f, attack in cases:
-            progress.update(task, description=f"{attack}, n={honest + f}")
-            rows.append(_row(byzfl, honest, f, attack, repeats, budget))
-            progress.advance(task)
-        if tracking:
-            progress.update(task, description=TRACKING)
-            cost = tracking_cost(QUICK_TRACKED_STEPS if parsed.quick else TRACKED_STEPS)
-            progress.advance(task)
-    spent = None if cost is None else asdict(cost)
-    _harness.write(parsed.out, "step", rows, goals(rows, cost), tracking=spent)
-    _print(Console(), rows, cost)
+    names = _harness.chosen(parsed, _names())
+    rows: list[Row] = []
+    cost: TrackingCost | None = None
+    if parsed.add or parsed.show:
+        rows, cost = _earlier(parsed.out / "step.json")
+    if not parsed.show:
+        byzfl = _byzfl.load()
+        repeats, budget = (4, 3.0) if parsed.quick else (parsed.repeats, 20.0)
+        chosen = [
+            case
+            for case in _step_rows.cases(quick=parsed.quick)
+            if case.name in names and (parsed.n is None or case.n in parsed.n)
+        ]
+        tracking = TRACKING in names and (parsed.only is not None or parsed.n is None)
+        if not chosen and not tracking:
+            raise BadRequest("--only, --n: no case is left; --quick leaves out the large ones")
+        with Cases(len(chosen) + tracking) as told:
+            for case in chosen:
+                told.begin(f"{case.name}, n={case.n}")
+                row = measure(byzfl, case, repeats, budget)
+                told.end(f"ours / floor {row.over_floor:.2f}×")
+                rows = _step_rows.merged(rows, [row])
+                _write(parsed.out, rows, cost)
+            if tracking:
+                told.begin(TRACKING)
+                cost = tracking_cost(QUICK_TRACKED_STEPS if parsed.quick else TRACKED_STEPS)
+                told.end(f"{cost.share:.2%} of a run")
+                _write(parsed.out, rows, cost)
+    console = _harness.wide_console()
+    if parsed.markdown:
+        console.print(
+            _step_table.markdown(rows, cost, instructions()),
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+    else:
+        _step_table.show(console, rows, cost)
     return 0
 
 
-def _row(byzfl: Any, honest: int, f: int, attack: str, repeats: int, budget: float) -> Row:
-    batches = synthetic_batches(honest)
-    module = our_module(batches, attack, f, steps=repeats + 1)
-    if _byzfl.mixing_bytes(honest + f, f, module.flat.size) > free_memory():
-        raise RunFailed(f"byzfl's NNM with {honest + f} workers needs more memory than there is")
-    plain = floors(batches)
-    others = {**plain, "byzfl": byzfl_step(byzfl, batches, attack, f)}
-    timed = take_turns_training(module, others, budget)
-    fewer = our_module(batches, attack, f, steps=min(repeats, PLAIN_REPEATS) + 1)
+def _earlier(path: Path) -> tuple[list[Row], TrackingCost | None]:
+    if not path.exists():
+        raise BadRequest(f"{path}: there is no such file; measure without --add and --show first")
+    content = json.loads(path.read_text())
+    if content["machine"]["instructions"] != instructions():
+        raise BadRequest(
+            f"{path}: measured with {content['machine']['instructions']}, this process uses "
+            f"{instructions()}: give another folder with --out"
+        )
+    return _step_rows.read(content)
+
+
+def _write(folder: Path, rows: list[Row], cost: TrackingCost | None) -> None:
+    found = _step_rows.goals(rows, cost)
+    _harness.write(folder, "step", rows, found, tracking=_step_rows.plain(cost))
+
+
+def measure(byzfl: Any, case: Case, repeats: int, budget: float) -> Row:
+    """One case; the floors, the step by hand and ByzFL's take turns with our training."""
+    repeats = min(repeats, LARGE_REPEATS) if case.is_large else repeats
+    batches = synthetic_batches(case.honest, case.model)
+    rule = _byzfl.PAIRS[case.rule].ours(case.f)
+
+    def ours(steps: int) -> Any:
+        return our_module(batches, case.attack, case.f, steps + 1, rule, case.model)
+
+    module = ours(repeats)
+    plain = floors(batches, case.model)
+    others: dict[str, Step] = {**plain, "by hand": by_hand_step(batches, case)}
+    if not case.is_large:
+        if _byzfl.mixing_bytes(case.n, case.f, module.flat.size) > free_memory():
+            raise RunFailed(f"byzfl's NNM with {case.n} workers needs more memory than there is")
+        others["byzfl"] = byzfl_step(byzfl, batches, case.attack, case.f, case.rule)
+    slow = ("byzfl", "by hand") if case.attack in SEARCHED and case.n > 20 else ()
+    timed = take_turns_training(module, others, budget, rivals=plain, cold=slow)
     with plain_torch():
-        timed["uncompiled"] = take_turns_training(fewer, {}, budget)["ours"]
-    medians = {name: statistics.median(seconds) for name, seconds in timed.items()}
-    floor_method = min(plain, key=medians.__getitem__)
-    floor, ours, theirs = medians[floor_method], medians["ours"], medians["byzfl"]
+        fewer = ours(2 if case.is_large else min(repeats, PLAIN_REPEATS))
+        uncompiled = take_turns_training(fewer, {}, budget).median("ours")
+    floor = min(plain, key=timed.median)
+    over = timed.ratio("ours", floor)
+    before = timed.ratio("byzfl", "ours") if "byzfl" in others else None
     return Row(
-        honest=honest,
-        f=f,
-        attack=attack,
+        name=case.name,
+        model=case.model,
+        honest=case.honest,
+        f=case.f,
+        batch_size=batches.batch_size,
+        attack=case.attack,
+        rule=case.rule,
         gradient_method=str(module.gradient_method),
-        floor=floor,
-        floor_method=floor_method,
-        ours=ours,
-        uncompiled=medians["uncompiled"],
-        byzfl=theirs,
-        over_floor=ours / floor,
-        over_floor_goal=_over_floor_goal(honest, attack),
-        ahead=theirs / ours,
-        ahead_goal=SEARCHED_AHEAD.get((honest, f)) if attack in SEARCHED else SIMPLE_AHEAD,
+        turns=len(timed.seconds["ours"]),
+        floor=timed.median(floor),
+        floor_method=floor,
+        ours=timed.median("ours"),
+        uncompiled=uncompiled,
+        by_hand=timed.median("by hand"),
+        byzfl=timed.median("byzfl") if "byzfl" in others else None,
+        over_floor=over.median,
+        over_floor_low=over.low,
+        over_floor_high=over.high,
+        over_floor_goal=case.over_floor_goal,
+        ahead_of_hand=timed.ratio("by hand", "ours").median,
+        ahead=before.median if before else None,
+        ahead_low=before.low if before else None,
+        ahead_high=before.high if before else None,
+        ahead_goal=case.ahead_goal,
     )
 
 
-def _over_floor_goal(honest: int, attack: str) -> float | None:
-    if attack in SEARCHED:
-        return SEARCHED_OVER_FLOOR if honest == 10 else None
-    return SIMPLE_OVER_FLOOR[attack]
+def by_hand_step(batches: WorkerBatches, case: Case) -> Step:
+    """A step of the same training as one would write it in plain torch."""
+    model = new_model(case.model)
+    hand = ByHand(model, loss_of(model), f=case.f, attack=case.attack, rule=case.rule)
+    return lambda: hand.step(*batches.round(hand.steps))
 
 
 def tracking_cost(steps: int) -> TrackingCost:
@@ -177,55 +201,3 @@ def tracking_cost(steps: int) -> TrackingCost:
         seconds = time.perf_counter() - begin
     spent = kept.tracker.seconds
     return TrackingCost(steps, seconds, spent, spent / seconds, untracked)
-
-
-def goals(rows: list[Row], cost: TrackingCost | None) -> dict[str, bool]:
-    """What a full run should show; only what was measured is judged."""
-    found = {}
-    for row in rows:
-        where = f"{row.attack} at n={row.honest + row.f}"
-        if row.over_floor_goal is not None:
-            goal = f"{where}: at most {row.over_floor_goal:g}× the floor"
-            found[goal] = row.over_floor <= row.over_floor_goal
-        if row.ahead_goal is not None:
-            found[f"{where}: at least {row.ahead_goal:g}× as fast as byzfl"] = (
-                row.ahead >= row.ahead_goal
-            )
-    if cost is not None:
-        found[f"tracking: at most {TRACKING_SHARE:.0%} of a run"] = cost.share <= TRACKING_SHARE
-    return found
-
-
-def _verdict(value: float, goal: float | None, sign: str) -> str:
-    """A ratio, in green or red where it should be ≤ or ≥ a goal."""
-    if goal is None:
-        return f"{value:.2f}×"
-    colour = "green" if (value <= goal if sign == "≤" else value >= goal) else "red"
-    return f"[{colour}]{value:.2f}×[/{colour}] ({sign} {goal:g})"
-
-
-def _print(console: Console, rows: list[Row], cost: TrackingCost | None) -> None:
-    for honest, f in dict.fromkeys((row.honest, row.f) for row in rows):
-        table = Table(title=f"{MODEL}, h = {honest}, f = {f}, b = {BATCH_SIZE}")
-        table.add_column("attack")
-        times = ("floor, ms", "ours, ms", "without C++", "byzfl, ms")
-        for heading in (*times, "ours / floor", "byzfl / ours"):
-            table.add_column(heading, justify="right")
-        table.add_column("gradients: ours, floor's")
-        for row in rows:
-            if (row.honest, row.f) == (honest, f):
-                seconds = (row.floor, row.ours, row.uncompiled, row.byzfl)
-                table.add_row(
-                    row.attack,
-                    *(f"{1e3 * t:.1f}" for t in seconds),
-                    _verdict(row.over_floor, row.over_floor_goal, "≤"),
-                    _verdict(row.ahead, row.ahead_goal, "≥"),
-                    f"{row.gradient_method}; {row.floor_method}",
-                )
-        console.print(table)
-    if cost is not None:
-        console.print(
-            f"tracking: {1e3 * cost.metrics:.0f} ms of {cost.run:.1f} s for {cost.steps} steps, "
-            f"{cost.share:.2%}; the same run untracked takes {cost.untracked:.1f} s"
-        )
-    _harness.print_verdicts(console, goals(rows, cost))

@@ -1,7 +1,6 @@
 """What stronger attackers cost: evaluations of the server and time of a step, by strength."""
 
 import argparse
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from rich.table import Table
 
 from lit_byz.attacks import ALIE, FOE, Attack, Scene, Span
 from lit_byz.benchmark import _harness
+from lit_byz.benchmark._progress import Cases
 from lit_byz.benchmark._simulations import (
     floors,
     our_module,
@@ -89,13 +89,12 @@ def run(parsed: argparse.Namespace) -> int:
     sizes = QUICK_SIZES if parsed.quick else SIZES
     cases = [(*size, rule, attack) for size in sizes for rule in rules for attack in ATTACKS]
     rows = []
-    with _harness.progress_bar() as progress:
-        task = progress.add_task("", total=len(cases))
+    with Cases(len(cases)) as told:
         for honest, f, rule, attack in cases:
-            progress.update(task, description=f"{attack} on {rule}, n={honest + f}")
+            told.begin(f"{attack} on {rule}, n={honest + f}")
             rows.append(_row(honest, f, rule, attack, repeats))
-            progress.advance(task)
-    _harness.write(parsed.out, "strength", rows, goals(rows))
+            told.end()
+            _harness.write(parsed.out, "strength", rows, goals(rows))
     _print(Console(), rows)
     return 0
 
@@ -104,11 +103,10 @@ def _row(honest: int, f: int, rule: str, attack: str, repeats: int) -> Row:
     batches = synthetic_batches(honest)
     made = RULES[rule]() if rule == "gm" else RULES[rule](f)  # type: ignore[call-arg]
     module = our_module(batches, ATTACKS[attack](), f, steps=repeats + 1, rule=made)
-    timed = take_turns_training(module, floors(batches), budget=20.0)
-    medians = {name: statistics.median(seconds) for name, seconds in timed.items()}
-    floor = min(seconds for name, seconds in medians.items() if name != "ours")
+    plain = floors(batches)
+    timed = take_turns_training(module, plain, budget=20.0, rivals=plain)
+    floor, ours = min(map(timed.median, plain)), timed.median("ours")
     asked, damage = _asked(module.honest, f, made, ATTACKS[attack]())
-    ours = medians["ours"]
     return Row(honest, f, rule, attack, asked, damage, floor, ours, ours / floor)
 
 

@@ -19,47 +19,51 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lit_byz.cli.command import Parser, guarded, settings_help
-from lit_byz.cli.options import add_options, make_executor
+from lit_byz.cli.options import Receive, add_options, make_executor
 from lit_byz.errors import BadRequest
 from lit_byz.execution.executor import Executor
 
 if TYPE_CHECKING:
     from lit_byz.studies.breakdown import BreakdownStudy
+    from lit_byz.tracking.ledger import Ledger
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
     """Do what the arguments ask for; returns the exit code."""
-    options = _parser().parse_intermixed_args(arguments)
-    executor = make_executor(options)  # first: its processes begin with their imports
+    given = argparse.Namespace(receive=receive)
+    options = _parser().parse_intermixed_args(arguments, given)
+    executor = make_executor(options)
     study = _misspecified if options.declared else _search
     return study(options, executor)
 
 
 def _search(options: argparse.Namespace, executor: Executor) -> int:
-    from lit_byz.cli import many_runs, plan
+    from lit_byz.cli import many_runs, plan, saying
+    from lit_byz.cli.output_folders import folder_name
     from lit_byz.config.grid_source import read_grid
     from lit_byz.config.search_space import ATTACKS
     from lit_byz.execution.runner import Memory, Runner
     from lit_byz.studies.breakdown import FullGrid, make_arms, make_breakdown
-    from lit_byz.tracking.ledger import Ledger
 
     if any(setting.startswith("workers.f=") for setting in options.settings):
         raise BadRequest("workers.f: is what is searched for, from 1 to --max-f; leave it out")
     usual = {"clip": ["none", "arc"], "attack": ATTACKS}
+    saying.now("reading the grid")
     grid = read_grid(options.settings, "breakdown_digits", usual)
     study = make_breakdown(make_arms(grid, options.max_f), options.threshold, options.decide_only)
     every = study.grid_points
     if options.print_config:
         return plan.print_config(grid, every)
+    saying.over()
     console = many_runs.console_for_progress(options)
     plan.tell(console, plan.describe(every, grid.given))
-    ledger = Ledger.of(every[0].plain["tracking"])
-    if options.dry_run:
-        _show_plan(study, options.full)
-        return 0
-    memory = Memory(ledger, options.retry_failed, bounds_suffice=options.decide_only)
+    memory, ledger = many_runs.look_up(every, options, bounds_suffice=options.decide_only)
+    if options.dry_run or ledger is None:
+        return _show_plan(study, options, ledger)
     name = f"breakdown points of {len(study.arms)} arms"
-    record = many_runs.make_record("breakdown", name, every, "breakdown", options.threshold)
+    folder = folder_name("breakdown", options.settings, every, bare="breakdown_digits")
+    key = ("breakdown", options.threshold)
+    record = many_runs.make_record("breakdown", name, every, *key, folder=folder)
     earlier = ledger.earlier(record.key)
     if earlier is not None and all(a["decided"] for a in earlier.facts.get("arms", {}).values()):
         study.used_before = earlier.facts.get("runs_used")
@@ -69,7 +73,7 @@ def _search(options: argparse.Namespace, executor: Executor) -> int:
     plan.tell_changed_code(memory, every, console)
     others = []
     if options.full and not runner.stopping:
-        whole_ledger = Ledger.of(every[0].plain["tracking"])
+        whole_ledger = many_runs.open_ledger(every[0].plain["tracking"])
         whole_memory = Memory(whole_ledger, options.retry_failed)
         name = f"sweep of {len(every)} runs"
         whole = Runner(
@@ -85,63 +89,69 @@ def _search(options: argparse.Namespace, executor: Executor) -> int:
     return many_runs.conclude(runner, options, others=others)
 
 
-def _show_plan(study: "BreakdownStudy", full: bool) -> None:
+def _show_plan(
+    study: "BreakdownStudy", options: argparse.Namespace, ledger: "Ledger | None"
+) -> int:
     """The size of the search and of the full grid; costs are measured at the middle f."""
-    from rich.console import Console
-
-    from lit_byz.cli.plan import duration, tell
+    from lit_byz.cli.plan import spans, write
     from lit_byz.execution.estimate import estimate
 
     everything, most = study.grid_points, study.most_runs()
     per_probe = max(len(at_f) for arm in study.arms.values() for at_f in arm.by_f.values())
     middle = [p for arm in study.arms.values() for p in arm.by_f[(1 + arm.search.most) // 2]]
-    console = Console()
     lines = [
         f"{len(study.arms)} arms, f from 1 to {study.most}, {per_probe} runs a probe "
         "(attacks x seeds)",
         f"bisection: at most {study.most.bit_length()} probes an arm, {most} runs; "
         f"full grid: {len(everything)} runs",
     ]
-    tell(console, lines)
-    each = estimate(middle).seconds / len(middle)
-    search, whole = (duration(each * count) for count in (most, len(everything)))
-    line = f"estimated from a few measured steps at the middle f: at most {search} of one process "
-    tell(
-        console, [f"{line}as this one, full grid {whole}{' (--full computes it)' if full else ''}"]
-    )
+
+    def cost() -> list[str]:
+        found = estimate(middle, ledger)
+        each = found.seconds / len(middle)
+        search, whole = (spans(each * count, options) for count in (most, len(everything)))
+        line = f"estimated at the middle f {found.source}: at most {search}; full grid {whole}"
+        return [f"{line} (--full computes it)" if options.full else line]
+
+    return write(lines, cost, options.json)
 
 
 def _misspecified(options: argparse.Namespace, executor: Executor) -> int:
-    from lit_byz.cli import many_runs, plan
+    from lit_byz.cli import many_runs, plan, saying
+    from lit_byz.cli.output_folders import folder_name
     from lit_byz.config.grid_source import read_grid
     from lit_byz.config.search_space import ATTACKS
-    from lit_byz.execution.runner import Memory, Runner
+    from lit_byz.execution.runner import Runner
     from lit_byz.studies.misspecified import (
         MisspecifiedStudy,
         misspecified_points,
         well_specified,
     )
-    from lit_byz.tracking.ledger import Ledger
 
     for name in ("full", "decide_only", "max_f", "threshold"):
         if getattr(options, name) != _parser().get_default(name):
             raise BadRequest(f"--{name.replace('_', '-')}: has no meaning with --declared")
     usual = {"clip": ["none", "arc"], "attack": ATTACKS}
+    saying.now("reading the grid")
     grid = read_grid(options.settings, "breakdown_declared_digits", usual)
     found, left_out = misspecified_points(grid)
     if options.print_config:
         return plan.print_config(grid, found)
+    saying.over()
     console = many_runs.console_for_progress(options)
     plan.tell(console, plan.describe(found, grid.given))
-    ledger = Ledger.of(found[0].plain["tracking"])
-    memory = Memory(ledger, options.retry_failed)
+    memory, ledger = many_runs.look_up(found, options)
     study = MisspecifiedStudy(found, memory)
     plan.tell_changed_code(memory, found, console)
-    if options.dry_run:
-        plan.show(study.board, plan.counts(study.board), well_specified)
-        return 0
+    if options.dry_run or ledger is None:
+        return plan.show(study.board, options, ledger, well_specified)
     name = f"declared against real f, {len(found)} runs"
-    record = many_runs.make_record("misspecified", name, found, "misspecified", left_out=left_out)
+    bare = "breakdown_declared_digits"
+    facts = {
+        "left_out": left_out,
+        "folder": folder_name("declared", options.settings, found, bare=bare),
+    }
+    record = many_runs.make_record("misspecified", name, found, "misspecified", **facts)
     runner = Runner(ledger, study, record, memory)
     many_runs.compute(runner, executor, options)
     return many_runs.conclude(runner, options)

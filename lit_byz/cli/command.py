@@ -1,14 +1,21 @@
 """What all commands share: ``key=value`` arguments, ``--help``, ``--print-config``, exit codes."""
 
 import argparse
+import contextlib
+import itertools
 import os
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from lit_byz import _instructions
+from lit_byz._cache import place_matplotlib
+from lit_byz._door import here, program, typed
 from lit_byz._passwords import without_passwords, without_secrets_of
-from lit_byz.errors import BadRequest
+from lit_byz.cli import answer, saying
+from lit_byz.errors import BadRequest, disk_is_full
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -24,7 +31,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, description: str, late_help: Callable[[], str] | None = None) -> None:
         super().__init__(
-            description=description,
+            prog=program(),
+            description=here(description),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
@@ -42,9 +50,9 @@ class Parser(argparse.ArgumentParser):
 
 def settings_help() -> str:
     """All groups, options and keys. Made when it is asked for: it needs every component."""
-    from lit_byz.config.help import catalogue
+    from lit_byz.config.kept_help import kept_catalogue
 
-    return catalogue()
+    return kept_catalogue()
 
 
 def command(
@@ -71,9 +79,11 @@ def command(
         if options is not None:
             options(parser)
         parsed = parser.parse_intermixed_args(arguments)
+        saying.now("reading the settings")
         config = compose(parsed.settings)
+        saying.over()
         if parsed.print_config:
-            sys.stdout.write(plain_yaml.write(without_passwords(to_plain(config))))
+            answer.stream().write(plain_yaml.write(without_passwords(to_plain(config))))
             return 0
         return run(config, parsed)
 
@@ -83,24 +93,42 @@ def command(
 def guarded(run: Callable[[Sequence[str]], int | None], argv: Sequence[str] | None = None) -> int:
     """Call ``run`` with the arguments; failures become one line and an exit code.
 
-    2 for a bad request, 130 for Ctrl-C, 1 for anything else. ``--debug`` adds the traceback.
+    2 for a bad request, 130 for Ctrl-C, 1 for anything else. ``--debug`` adds the traceback. With
+    ``--json`` nothing but the answer gets to standard output.
     """
     arguments = sys.argv[1:] if argv is None else argv
     try:
         _look_here()
-        return run(arguments) or 0
+        place_matplotlib()
+        saying.quietly(_nobody_looks(arguments))
+        saying.now("getting ready")
+        _instructions.chosen()  # a wrong name is noticed before anything is computed
+        with answer.alone() if "--json" in arguments else contextlib.nullcontext():
+            return run(arguments) or 0
     except KeyboardInterrupt:
         return _report("interrupted", 130, arguments)
     except BadRequest as error:
-        return _report(str(error), 2, arguments)
+        notes = getattr(error, "__notes__", ())
+        return _report(str(error), 2, arguments, "\n".join(notes))
     except BrokenPipeError:
         # The reader of our output has gone. Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:  # the last stop: any failure is one line and an exit code
+        if disk_is_full(error):
+            return _report(_no_space(arguments), 1, arguments)
         text = " ".join(str(error).split())
         kind = type(error).__name__
         return _report(text if kind == "RunFailed" else f"{kind}: {text}", 1, arguments)
+    finally:
+        saying.over()
+
+
+def _nobody_looks(arguments: Sequence[str]) -> bool:
+    """Whether a command was asked for nothing but its answer."""
+    pairs = {f"{one}={other}" for one, other in itertools.pairwise(arguments)}
+    quiet = {"--quiet", "--progress=none", "--print-config", "--help", "-h"}
+    return bool(quiet & {*arguments, *pairs})
 
 
 def _look_here() -> None:
@@ -117,14 +145,25 @@ def _look_here() -> None:
         sys.path.append(here)
 
 
-def _report(message: str, code: int, arguments: Sequence[str]) -> int:
-    """One line, whatever a message has in it: neither passwords nor what moves a cursor."""
+def _no_space(arguments: Sequence[str]) -> str:
+    """What to do about a full disk. The command is the one that was typed."""
+    again = "make some, then the same command goes on"
+    return f"no space left on the disk: {again}: {typed(arguments)}"
+
+
+def _report(message: str, code: int, arguments: Sequence[str], example: str = "") -> int:
+    """One line, whatever a message has in it: neither passwords nor what moves a cursor.
+
+    Below it lines of code that show how it would be right, if there is an example.
+    """
     known = [*(word.partition("=")[2] or word for word in arguments), os.environ.get(STORE)]
     if "--debug" in arguments:
-        sys.stderr.write(_printable(without_secrets_of(traceback.format_exc(), *known)))
+        sys.stderr.write(printable(without_secrets_of(traceback.format_exc(), *known)))
     text = " ".join(without_secrets_of(message, *known).splitlines())
     words = (_shortened(word, LONGEST_WORD) for word in text.split(" "))
-    sys.stderr.write(f"error: {_printable(_shortened(' '.join(words), LONGEST_LINE))}\n")
+    sys.stderr.write(f"error: {printable(_shortened(' '.join(words), LONGEST_LINE))}\n")
+    if example:
+        sys.stderr.write(f"for example:\n{textwrap.indent(example, '    ')}\n")
     return code
 
 
@@ -132,6 +171,6 @@ def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}[…]{text[-most // 2 :]}"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """A text with escapes for characters that no terminal should get."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lit_byz._door import here
 from lit_byz._imports import allow_named
 from lit_byz.cli.command import Parser, command, guarded
 from lit_byz.data import DATASETS, label_counts
@@ -94,6 +95,6 @@ def _fetch_or_help(arguments: Sequence[str]) -> None:
     if arguments[:1] == ["fetch"]:
         fetch(arguments[1:])
     elif not arguments or {"-h", "--help"} & set(arguments):
-        print(__doc__)
+        print(here(__doc__ or ""))
     else:
         raise BadRequest(f"unknown command '{arguments[0]}': {nearest(arguments[0], COMMANDS)}")

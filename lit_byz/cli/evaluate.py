@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from lit_byz._door import here
+from lit_byz.cli import saying
 from lit_byz.cli.command import Parser, guarded
 from lit_byz.errors import BadRequest
 
@@ -24,7 +26,9 @@ def run(arguments: Sequence[str]) -> int:
     from lit_byz.config.sources import parse
     from lit_byz.execution.kept import config_of, confusion, load_model
     from lit_byz.report import confusion as report
+    from lit_byz.tracking.glances import glance_at
     from lit_byz.tracking.names import label
+    from lit_byz.tracking.page import page_of_run
     from lit_byz.tracking.store import open_store
 
     parser = Parser(__doc__ or "")
@@ -32,14 +36,17 @@ def run(arguments: Sequence[str]) -> int:
         "settings", nargs="*", metavar="key=value", help="run=, which=, tracking.uri="
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON, no table")
-    parser.add_argument("--out", default="outputs", help="folder for the figure and the table")
+    parser.add_argument(
+        "--out", help="folder for the figure and the table; default: outputs/evaluate-RUN-WHICH"
+    )
     options = parser.parse_intermixed_args(arguments)
     own = [word for word in options.settings if word.partition("=")[0] in ("run", "which")]
     asked = parse(own, ()).content
     if not isinstance(asked.get("run"), str | int):
-        raise BadRequest("evaluate: name a run, as in run=0123abcd; train.py prints its id")
+        raise BadRequest(here("evaluate: name a run, as in run=0123abcd; train.py prints its id"))
     run_id, which = str(asked["run"]), str(asked.get("which", "final"))
     rest = [word for word in options.settings if word not in own]
+    saying.now("reading the run and its data")
     store = open_store(compose_plain(rest)["tracking"]["uri"])
     config = config_of(store, run_id)
     model = load_model(run_id, which, uri=store.uri)
@@ -47,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
     counts, loss = confusion(model, config)
     accuracy = float(counts.diagonal().sum() / counts.sum())
     title = f"{label(config)}: {which} parameters, accuracy {accuracy:.4f}"
-    folder = Path(options.out)
+    folder = Path(options.out or f"outputs/evaluate-{run_id[:8]}-{which}")
     picture, numbers = folder / "confusion.png", folder / "confusion.csv"
     report.figure(counts, title, picture)
     numbers.write_text(report.csv_of(counts))
@@ -64,7 +71,12 @@ def run(arguments: Sequence[str]) -> int:
         console.print(
             "its parameters are not finite: it classifies nothing; images count as class 0"
         )
-    console.print(f"figure {picture}, numbers {numbers}", highlight=False, soft_wrap=True)
+    where = f"figure {picture} (beside: PDF, SVG), numbers {numbers}"
+    console.print(where, highlight=False, soft_wrap=True)
+    seen = glance_at(store, run_id)
+    if seen is not None:
+        for line in page_of_run(store, seen.experiment_id, run_id).lines("see it: "):
+            console.print(line, highlight=False, soft_wrap=True)
     return 0
 
 

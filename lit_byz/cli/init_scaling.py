@@ -11,44 +11,46 @@ is the theorem's ζ) are computed over all of their data. The same command again
 last one stopped.
 """
 
+from argparse import Namespace
 from collections.abc import Sequence
 
 from lit_byz.cli.command import Parser, guarded, settings_help
-from lit_byz.cli.options import add_options, make_executor
+from lit_byz.cli.options import Receive, add_options, make_executor
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
     """Do what the arguments ask for; returns the exit code."""
     parser = Parser(__doc__ or "", settings_help)
     add_options(parser, worst_case_only=True)
-    options = parser.parse_intermixed_args(arguments)
-    executor = make_executor(options)  # first: its processes begin with their imports
+    options = parser.parse_intermixed_args(arguments, Namespace(receive=receive))
+    executor = make_executor(options)
 
-    from lit_byz.cli import many_runs, plan
+    from lit_byz.cli import many_runs, plan, saying
+    from lit_byz.cli.output_folders import folder_name
     from lit_byz.config.grid_source import read_grid
     from lit_byz.config.search_space import ATTACKS
-    from lit_byz.execution.runner import Memory, Runner
+    from lit_byz.execution.runner import Runner
     from lit_byz.studies.init_scaling import SCALE, is_dsgd, make_init_scaling, study_points
-    from lit_byz.tracking.ledger import Ledger
 
     usual = {SCALE: [1, 2, 3, 4, 5], "clip": ["none", "arc"], "attack": ATTACKS}
+    saying.now("reading the grid")
     grid = read_grid(options.settings, "init_scaling_digits", usual)
     found = study_points(grid)
     if options.print_config:
         return plan.print_config(grid, found)
+    saying.over()
     console = many_runs.console_for_progress(options)
     plan.tell(console, plan.describe([p for p in found if not is_dsgd(p)], grid.given))
     plan.tell(console, ["beside them: DSGD without Byzantine workers for every μ and seed"])
-    ledger = Ledger.of(found[0].plain["tracking"])
     only = options.worst_case_only
-    memory = Memory(ledger, options.retry_failed, bounds_suffice=only)
+    memory, ledger = many_runs.look_up(found, options, bounds_suffice=only)
     study = make_init_scaling(found, worst_case_only=only, recall=memory)
     plan.tell_changed_code(memory, found, console)
-    if options.dry_run:
-        plan.show(study.board, plan.counts(study.board))
-        return 0
+    if options.dry_run or ledger is None:
+        return plan.show(study.board, options, ledger)
     name = f"initialisation study of {len(found)} runs"
-    record = many_runs.make_record("init_scaling", name, found, "init_scaling")
+    folder = folder_name("init-scaling", options.settings, found, bare="init_scaling_digits")
+    record = many_runs.make_record("init_scaling", name, found, "init_scaling", folder=folder)
     runner = Runner(ledger, study, record, memory)
     many_runs.compute(runner, executor, options)
     return many_runs.conclude(runner, options)

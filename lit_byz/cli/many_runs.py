@@ -1,25 +1,43 @@
 """What the commands that compute many runs share: their options, the way through, and the end."""
 
 import argparse
+import errno
 import hashlib
 import json
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
+from lit_byz._cache import tell_without_cache
+from lit_byz._door import here, typed
+from lit_byz.cli import saying
+from lit_byz.cli.command import printable
+from lit_byz.cli.output_folders import folder_of
 from lit_byz.cli.plan import write_json
 from lit_byz.cli.progress import describe, make_watcher
 from lit_byz.config.grid import Point
 from lit_byz.config.grid_source import shared_settings
+from lit_byz.errors import RunFailed
 from lit_byz.execution.executor import Executor
-from lit_byz.execution.runner import Runner
+from lit_byz.execution.processes import LocalProcesses
+from lit_byz.execution.runner import Memory, Runner
+from lit_byz.execution.tasks import Progress
+from lit_byz.report.note import NOTE, note_of
 from lit_byz.report.render import render
+from lit_byz.report.rendering import Rendered
 from lit_byz.tracking.ledger import Ledger
 from lit_byz.tracking.names import label
+from lit_byz.tracking.outcome import Outcome
+from lit_byz.tracking.page import page_of
+from lit_byz.tracking.patience import StoreGone, told_to
 from lit_byz.tracking.records import StudyRecord, StudyResult
+from lit_byz.tracking.store import store_is_there
 
 
 def make_record(
@@ -44,15 +62,62 @@ def console_for_progress(options: argparse.Namespace) -> Console:
     return Console(stderr=True, quiet=options.progress == "none")
 
 
+def look_up(
+    points: Sequence[Point], options: argparse.Namespace, *, bounds_suffice: bool = False
+) -> tuple[Memory, Ledger | None]:
+    """What is known of a study's runs, and the ledger; no store is made for a dry run's sake."""
+    tracking = points[0].plain["tracking"]
+    if options.dry_run and tracking["enabled"] and not store_is_there(tracking["uri"]):
+        return Memory(None), None
+    ledger = open_ledger(tracking)
+    return Memory(ledger, options.retry_failed, bounds_suffice), ledger
+
+
+def open_ledger(tracking: Mapping[str, Any]) -> Ledger:
+    """The ledger of the store that the section ``tracking`` names."""
+    made = "" if store_is_there(tracking["uri"]) else " (its tables are made, this once)"
+    saying.now(f"opening the store{made}")
+    ledger = Ledger.of(tracking)
+    saying.now("looking up what is done")
+    return ledger
+
+
 def compute(runner: Runner, executor: Executor, options: argparse.Namespace) -> None:
-    """Compute what is missing and show how it goes."""
+    """Compute what is missing and show how it goes, with ``--debug`` why runs failed."""
+    saying.over()
+    tell_without_cache()  # before there are processes, each of which would
+    if runner.board.waiting and isinstance(executor, LocalProcesses):
+        executor.get_ready()  # they import while this process opens the study
     console = console_for_progress(options)
     watcher = make_watcher(options.progress, console)
-    loud = Console(stderr=True)
+    loud = Console(stderr=True) if console.quiet else console
+
+    def watch(runner: Runner, message: Progress | Outcome | None) -> None:
+        watcher(runner, message)
+        if options.debug and isinstance(message, Outcome) and message.traceback:
+            tell(printable(message.traceback.rstrip()))
+
+    def tell(text: str) -> None:
+        loud.print(text, markup=False, highlight=False, soft_wrap=True)
+
     try:
-        runner.run(executor, watcher, loud.print)
+        with told_to(tell, runner.ledger.store.patience):
+            runner.run(executor, watch, loud.print)
+    except StoreGone as error:
+        if runner.stopping:
+            raise KeyboardInterrupt from error
+        text = "the runs that were on have saved themselves; when it is back, the same"
+        again = "call goes on" if options.receive else f"command goes on: {command_line()}"
+        raise RunFailed(f"{error}; {text} {again}") from error
     finally:
         watcher.close()
+    if runner.disk_full:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def command_line() -> str:
+    """What was typed, without passwords."""
+    return typed(sys.argv[1:])
 
 
 def conclude(
@@ -61,15 +126,25 @@ def conclude(
     hints: Sequence[str] = (),
     others: Sequence[Runner] = (),
 ) -> int:
-    """Show and keep what the store has of a study; returns the exit code."""
+    """Show and keep what the store has of a study; returns the exit code.
+
+    A program that receives it in place of a terminal gets it as it is, and no files.
+    """
+    saying.now("drawing the report")
     ledger = runner.ledger
     result = ledger.result(str(ledger.study_id))
     every = [runner, *others]
     code = max(_exit_code(each) for each in every)
+    if options.receive is not None:
+        with TemporaryDirectory() as passing:
+            draw(ledger, result, Path(passing))
+        options.receive(result, runner)
+        return code
     computed = {outcome.identity for each in every for outcome in each.computed}
     reused = {identity for each in every for identity in each.reused} - computed
     content = {"computed": len(computed), "reused": len(reused), "exit_code": code}
-    show(ledger, result, Path(options.out), options.json, content, _problem_lines(every), hints)
+    folder = folder_of(result.record, options.out)
+    show(ledger, result, folder, options.json, content, _problem_lines(every), hints)
     return code
 
 
@@ -83,8 +158,9 @@ def show(
     hints: Sequence[str] = (),
 ) -> None:
     """Render a study's report, keep its files on the study's own run, and print it."""
-    found = render(result, folder, ledger.result)
-    ledger.keep(result.run_id, found.files, found.metrics, found.tags)
+    found = draw(ledger, result, folder)
+    page = page_of(ledger.store, result)
+    saying.over()
     if as_json:
         write_json({**found.content, **more})
         return
@@ -100,12 +176,21 @@ def show(
     pictures = [str(path) for path in found.files if path.suffix == ".png"]
     numbers = [str(path) for path in found.files if path.suffix == ".csv"]
     one = "figure" if len(pictures) == 1 else "figures"
-    where = f"{one} {' and '.join(pictures)}, numbers {' and '.join(numbers)}"
+    where = f"{one} {' and '.join(pictures)} (beside: PDF, SVG), numbers {' and '.join(numbers)}"
     console.print(where, highlight=False, soft_wrap=True)
-    console.print(f"see the runs:   {ledger.store.ui_command}", highlight=False, soft_wrap=True)
-    console.print(f"draw it again:  python pipelines/report.py {result.run_id}", highlight=False)
-    for hint in hints:
-        console.print(hint, highlight=False, soft_wrap=True)
+    for line in page.lines("see the cells:  "):
+        console.print(line, highlight=False, soft_wrap=True)
+    again = f"draw it again:  python pipelines/report.py {result.run_id}"
+    for hint in (again, *hints):
+        console.print(here(hint), highlight=False, soft_wrap=True)
+
+
+def draw(ledger: Ledger, result: StudyResult, folder: Path) -> Rendered:
+    """Render a study's report into a folder, and keep it on the study's own run."""
+    found = render(result, folder, ledger.result)
+    tags = {**found.tags, NOTE: note_of(result, found.files)}
+    ledger.keep(result.run_id, found.files, found.metrics, tags)
+    return found
 
 
 def _exit_code(runner: Runner) -> int:

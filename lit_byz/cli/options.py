@@ -5,9 +5,18 @@ Light to import, so that the processes begin with their own imports as soon as a
 
 import argparse
 import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from lit_byz.errors import BadRequest
 from lit_byz.execution.executor import Executor, Inline
+
+if TYPE_CHECKING:
+    from lit_byz.execution.runner import Runner
+    from lit_byz.tracking.records import StudyResult
+
+# Takes what a study has come to in place of a terminal.
+Receive = Callable[["StudyResult", "Runner"], None]
 
 
 def add_options(parser: argparse.ArgumentParser, *, worst_case_only: bool = False) -> None:
@@ -28,13 +37,20 @@ def add_options(parser: argparse.ArgumentParser, *, worst_case_only: bool = Fals
     parser.add_argument("--retry-failed", action="store_true", help="compute failed runs again")
     parser.add_argument("--progress", choices=("auto", "live", "plain", "none"), default="auto")
     parser.add_argument("--json", action="store_true", help="print the results as JSON, no table")
-    parser.add_argument("--out", default="outputs", help="folder for figures and tables")
+    parser.add_argument("--out", help="folder for figures and tables; default: outputs/STUDY")
     if worst_case_only:
         parser.add_argument(
             "--worst-case-only",
             action="store_true",
             help="stop runs that cannot lower the worst case any more",
         )
+
+
+def processes(options: argparse.Namespace) -> int:
+    """How many runs the options ask for at once, on this machine."""
+    if options.executor == "inline":
+        return 1
+    return int(options.workers or len(os.sched_getaffinity(0)))
 
 
 def make_executor(options: argparse.Namespace) -> Executor:
@@ -48,7 +64,4 @@ def make_executor(options: argparse.Namespace) -> Executor:
         return Inline()
     if options.executor == "ray":
         return RayTasks(options.ray_address, options.workers)
-    processes = LocalProcesses(options.workers or len(os.sched_getaffinity(0)))
-    if not (options.dry_run or options.print_config):
-        processes.get_ready()
-    return processes
+    return LocalProcesses(processes(options))

@@ -5,23 +5,28 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
+from lit_byz._door import here
+from lit_byz.cli.output_folders import OUTPUTS
 from lit_byz.cli.plan import write_json
 from lit_byz.errors import BadRequest
 from lit_byz.registry import nearest
+from lit_byz.report.drawing import FORMATS
 from lit_byz.report.paper import listing, scorecard
 from lit_byz.report.paper.claims import Claim, load_claims
 from lit_byz.report.paper.experiment import Experiment, catalogue, find
 from lit_byz.report.paper.page import Page
 from lit_byz.report.paper.render import Part, render, render_labels
-from lit_byz.report.paper.style import FORMATS
-from lit_byz.report.paper.survey import Survey, survey
+from lit_byz.report.paper.survey import SMOKE, Survey, survey
+from lit_byz.tracking.glances import glances
 from lit_byz.tracking.ledger import Ledger
-from lit_byz.tracking.store import MACHINE
+from lit_byz.tracking.store import IDENTITY, MACHINE
 
 WIDTH = 170
+COMMIT = "mlflow.source.git.commit"
 
 
 def show_list(
@@ -31,23 +36,32 @@ def show_list(
     chosen = [find(word, settings) for word in words] or catalogue(settings)
     wanted = {point.identity for experiment in chosen for point in experiment.points}
     outcomes, metrics = ledger.known(wanted)
-    made = listing.entries(chosen, outcomes, metrics)
-    done = sum(outcome.complete for outcome in outcomes.values())
+    made = listing.listed(chosen, outcomes, metrics, listing.speeds_in(ledger))
     if options.json:
         rows = [
-            {
-                **{"experiment": e.experiment.name, "paper": e.experiment.place, "runs": e.runs},
-                **{"done": e.done, "failed": e.failed, "core_hours_left": e.seconds / 3600},
-            }
-            for e in made
+            {"experiment": e.name, "paper": e.place, **_plain(tally)} for e, tally in made.entries
         ]
-        write_json({"experiments": rows, "runs": len(wanted), "done": done})
+        write_json({"experiments": rows, **_plain(made.all)})
         return 0
     console = _console()
-    console.print(listing.table(made, len(wanted), done).for_terminal())
-    console.print("compute one:  python pipelines/sweep.py experiment=paper/fig1a", highlight=False)
-    console.print("draw one:     python pipelines/report.py paper/fig1a", highlight=False)
+    console.print(listing.table(made).for_terminal())
+    if made.all.times not in ("", listing.MEASURED):
+        line = "computed: from the operations of a step; no run of that model was timed here"
+        console.print(line, highlight=False)
+    for line in (
+        "compute one:  python pipelines/sweep.py experiment=paper/fig1a",
+        "draw one:     python pipelines/report.py paper/fig1a",
+    ):
+        console.print(here(line), highlight=False, soft_wrap=True)
     return 0
+
+
+def _plain(tally: listing.Tally) -> dict[str, Any]:
+    """For JSON."""
+    return {
+        **{"runs": tally.runs, "done": tally.done, "failed": tally.failed},
+        **{"core_hours_left": tally.seconds / 3600, "times": tally.times},
+    }
 
 
 def show(
@@ -58,7 +72,7 @@ def show(
     everything = "paper" in words
     chosen = catalogue(settings) if everything else [find(word, settings) for word in words]
     surveys = _surveys(ledger, chosen)
-    folder = Path(options.out) / "paper"
+    folder = Path(options.out or OUTPUTS) / "paper"
     judged = scorecard.judge(_claims(settings), surveys)
     parts: list[Part] = []
     for experiment in chosen:
@@ -107,20 +121,25 @@ def _surveys(ledger: Ledger, chosen: Sequence[Experiment]) -> dict[str, Survey]:
 
 def _origin(ledger: Ledger, surveys: Mapping[str, Survey]) -> list[str]:
     """Where the numbers come from: runs, hours, code, machines."""
-    ids = {
-        str(outcome.run_id): run.steps
+    done = {
+        outcome.identity: (str(outcome.run_id), run.steps)
         for found in surveys.values()
         for cell in found.cells
         for run in cell.result.record.runs
         if (outcome := cell.result.outcome(run)) is not None and outcome.complete
     }
-    runs = [r for r in ledger.store.search(ledger.experiment_id, "") if r.info.run_id in ids]
-    speeds = {r.info.run_id: r.data.metrics.get(listing.SPEED) for r in runs}
+    ids = dict(done.values())
+    place, named = (ledger.store, ledger.experiment_id), (MACHINE, COMMIT)
+    every = glances(*place, IDENTITY, done, tags=named, metrics=[listing.SPEED])
+    runs = [run for run in every if run.run_id in ids]
+    speeds = {run.run_id: run.metrics.get(listing.SPEED) for run in runs}
     hours = sum(ids[i] / speed for i, speed in speeds.items() if speed) / 3600
-    machines = Counter(r.data.tags.get(MACHINE, "unknown machine") for r in runs)
-    codes = Counter(r.data.tags.get("mlflow.source.git.commit", "?")[:12] for r in runs)
+    machines = Counter(run.tags.get(MACHINE, "unknown machine") for run in runs)
+    codes = Counter(run.tags.get(COMMIT, "?")[:12] for run in runs)
     steps = statistics.median(ids.values()) if ids else 0
+    smoke = any(found.experiment.smoke for found in surveys.values())
     return [
+        *([f"{SMOKE[0].upper()}{SMOKE[1:]}."] if smoke else []),
         f"{len(ids)} finished runs, mostly of {steps:g} steps, {hours:.1f} hours of one core.",
         "Commits: " + ", ".join(f"{code} ({n})" for code, n in codes.most_common()) + ".",
         "Machines: " + "; ".join(f"{name} ({n} runs)" for name, n in machines.most_common()) + ".",
@@ -153,4 +172,5 @@ def _print(
     for path in files:
         console.print(f"wrote {path}", highlight=False, soft_wrap=True)
     if not parts:
-        console.print("no runs yet; python pipelines/report.py list says how to compute them")
+        line = "no runs yet; python pipelines/report.py list says how to compute them"
+        console.print(here(line), highlight=False, soft_wrap=True)

@@ -1,21 +1,26 @@
 """Before a study starts: what its runs share, what varies, how many there are, what they cost."""
 
+import argparse
 import copy
 import json
-import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 
 from lit_byz._passwords import without_passwords
+from lit_byz._versions import this_torch
+from lit_byz.cli import answer, saying
 from lit_byz.config import plain_yaml
+from lit_byz.config.advice import slow_rules
 from lit_byz.config.components import GROUPS
 from lit_byz.config.grid import Grid, Point, shown
 from lit_byz.config.grid_source import as_file, shared_settings
 from lit_byz.config.search_space import Problem
 from lit_byz.execution.board import Board
 from lit_byz.execution.runner import Memory
+from lit_byz.tracking.ledger import Ledger
 from lit_byz.tracking.names import clip_name, partition_name, rule_name
 
 # So many values of an axis are named; of more, the first and the last.
@@ -53,7 +58,7 @@ def describe(
     varies += [f"{key} = {shown(value)} where it applies" for key, value in (given or {}).items()]
     if varies:
         lines.append(f"varies: {'; '.join(varies)}")
-    return lines
+    return [*lines, *slow_rules(plains)]
 
 
 def _name(section: Mapping[str, Any]) -> str:
@@ -85,13 +90,20 @@ def tell(console: Console, lines: Sequence[str]) -> None:
 
 
 def tell_changed_code(memory: Memory, points: Sequence[Point], console: Console) -> None:
-    """Say which results are not taken because other code has computed them."""
+    """Say which results are not taken because other code has computed them.
+
+    And which are, though they were computed with another torch.
+    """
     now = {point.identity: point.code.code for point in points}
     changed = {(old, now[i]) for i, old in memory.other_code.items() if i in now}
     for old, new in sorted(changed):
         count = sum(memory.other_code.get(i) == old and now[i] == new for i in now)
         line = f"{count} runs were computed before by other code ({old or 'unknown'}): "
         tell(console, [f"{line}computed again by this one ({new})"])
+    for torch, count in Counter(memory.other_torch.get(i) for i in now).items():
+        if torch is not None:
+            line = f"{count} runs were computed before with torch {torch}: taken as they are"
+            tell(console, [f"{line}, torch {this_torch()} may differ in their last bits"])
 
 
 def counts(board: Board) -> list[str]:
@@ -107,33 +119,63 @@ def counts(board: Board) -> list[str]:
 
 
 def show(
-    board: Board, lines: Sequence[str], measured: Callable[[Point], bool] | None = None
-) -> None:
+    board: Board,
+    options: argparse.Namespace,
+    ledger: Ledger | None,
+    measured: Callable[[Point], bool] | None = None,
+) -> int:
     """A plan on standard output: the counts at once, the cost when it is known."""
+    waiting = list({p.identity: p for p in board.waiting}.values())
+    return write(counts(board), lambda: cost(waiting, ledger, options, measured), options.json)
+
+
+def write(lines: Sequence[str], more: Callable[[], Sequence[str]], as_json: bool) -> int:
+    """Write a plan's lines, and those that take a while to find out; returns the exit code."""
+    if as_json:
+        write_json({"plan": [*lines, *more()]})
+        return 0
     console = Console()
+    saying.over()
     tell(console, lines)
-    tell(console, cost(list({p.identity: p for p in board.waiting}.values()), measured))
+    tell(console, more())
+    return 0
 
 
-def cost(points: Sequence[Point], measured: Callable[[Point], bool] | None = None) -> list[str]:
+def cost(
+    points: Sequence[Point],
+    ledger: Ledger | None,
+    options: argparse.Namespace,
+    measured: Callable[[Point], bool] | None = None,
+) -> list[str]:
     """What computing these runs would take.
 
     With ``measured`` only such runs are timed, and the others taken to cost as much on average.
     """
-    from lit_byz.execution.estimate import estimate
-
     if not points:
         return []
+    from lit_byz.execution.estimate import estimate
+
     timed = [point for point in points if measured is None or measured(point)] or list(points)
-    found, factor = estimate(timed), len(points) / len(timed)
-    return [
-        f"estimated from a few measured steps: {duration(factor * found.seconds)} of one "
-        f"process as this one, {factor * found.bytes / 1e6:.0f} MB in the store"
-    ]
+    saying.now("estimating what they cost")
+    found, factor = estimate(timed, ledger), len(points) / len(timed)
+    saying.over()
+    time = spans(factor * found.seconds, options)
+    return [f"estimated {found.source}: {time}, {factor * found.bytes / 1e6:.0f} MB in the store"]
+
+
+def spans(seconds: float, options: argparse.Namespace) -> str:
+    """A time of one process, and what that comes to with as many as the command would take."""
+    from lit_byz.cli.options import processes
+
+    many = processes(options)
+    with_many = f", {duration(seconds / many)} with {many}" if many > 1 else ""
+    return f"{duration(seconds)} of one process{with_many}"
 
 
 def duration(seconds: float) -> str:
-    """Seconds in hours or minutes."""
+    """Seconds in hours, minutes or seconds."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
     return f"{seconds / 3600:.1f} h" if seconds > 5400 else f"{seconds / 60:.1f} min"
 
 
@@ -151,11 +193,13 @@ def print_config(grid: Grid, points: Sequence[Point], problem: Problem | None = 
     content = as_file(grid, shared)
     if problem is not None:
         content["tune"] = problem.section
-    sys.stdout.write(plain_yaml.write(without_passwords(content)))
+    answer.stream().write(plain_yaml.write(without_passwords(content)))
     return 0
 
 
 def write_json(content: Mapping[str, Any]) -> None:
     """Print results for a program to read."""
-    json.dump(content, sys.stdout, indent=1)
-    sys.stdout.write("\n")
+    output = answer.stream()
+    json.dump(content, output, indent=1)
+    output.write("\n")
+    output.flush()

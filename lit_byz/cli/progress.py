@@ -40,6 +40,7 @@ class PlainLines:
         self.begin = time.monotonic()
 
     def __call__(self, runner: Runner, message: Progress | Outcome | None) -> None:
+        _print_note(self.console, runner, message)
         if isinstance(message, Outcome):
             label = _label(runner, message.identity)
             line = f"{_counts(runner)}  {label}: {describe(message)}  {_left(runner, self.begin)}"
@@ -58,6 +59,7 @@ class LiveView:
         self.live.start()
 
     def __call__(self, runner: Runner, message: Progress | Outcome | None) -> None:
+        _print_note(self.live.console, runner, message)
         rows = Table.grid(padding=(0, 2))
         for identity, progress in list(runner.running.items()):
             bar = ProgressBar(total=progress.steps, completed=progress.step, width=24)
@@ -88,6 +90,13 @@ def describe(outcome: Outcome) -> str:
         return f"at least {best}, stopped after {outcome.steps_done} steps"
     suffix = "" if outcome.status == "finished" else f", {outcome.status}"
     return f"{best}{suffix} in {outcome.seconds:.0f} s"
+
+
+def _print_note(console: Console, runner: Runner, message: Progress | Outcome | None) -> None:
+    """What a run has to tell, above everything that moves."""
+    if isinstance(message, Progress) and message.note:
+        text = f"{_label(runner, message.identity)}: {message.note}"
+        console.print(Text(text), highlight=False, soft_wrap=True)
 
 
 def _label(runner: Runner, identity: str) -> str:

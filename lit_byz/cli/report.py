@@ -15,9 +15,9 @@ experiments as they do in sweeps; where more than the seeds is changed, no claim
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lit_byz.cli import saying
 from lit_byz.cli.command import Parser, guarded
 from lit_byz.errors import BadRequest
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def run(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for; returns the exit code."""
-    from lit_byz.config.compose import compose_plain
+    from lit_byz.config.compose import tracking_section
     from lit_byz.tracking.ledger import Ledger
 
     parser = Parser(__doc__ or "")
@@ -35,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
         "what", nargs="*", help="ids of runs, list, paper/…, export, import, key=value"
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON, no table")
-    parser.add_argument("--out", default="outputs", help="folder for figures and tables")
+    parser.add_argument("--out", help="folder for figures and tables; default: outputs/STUDY")
     parser.add_argument(
         "--formats", default="png,pdf,svg", help="of the paper's figures; default: png,pdf,svg"
     )
@@ -43,7 +43,8 @@ def run(arguments: Sequence[str]) -> int:
     settings = [word for word in options.what if "=" in word]
     words = [word for word in options.what if "=" not in word]
     store = [word for word in settings if word.startswith("tracking.")]
-    ledger = Ledger.of(compose_plain(store)["tracking"])
+    saying.now("reading the store")
+    ledger = Ledger.of(tracking_section(store))
     changes = [word for word in settings if word not in store]
     first = words[0] if words else ""
     paper = [word for word in words if word == "paper" or word.startswith("paper/")]
@@ -52,7 +53,7 @@ def run(arguments: Sequence[str]) -> int:
     if first in ("export", "import"):
         from lit_byz.cli.travel import travel
 
-        return travel(first, words[1:], ledger)
+        return travel(first, words[1:], ledger, options.json)
     if first == "list" or paper:
         from lit_byz.cli import paper as papers
 
@@ -66,6 +67,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _studies(ledger: "Ledger", words: Sequence[str], options: argparse.Namespace) -> int:
     from lit_byz.cli.many_runs import show
+    from lit_byz.cli.output_folders import folder_of
     from lit_byz.report.rendering import problems
 
     wanted = list(words) or [ledger.newest()]
@@ -74,7 +76,9 @@ def _studies(ledger: "Ledger", words: Sequence[str], options: argparse.Namespace
         result = ledger.result(run_id)
         found = problems(result)
         code = max(code, int(bool(found["failed"] or found["missing"])))
-        folder = Path(options.out) if len(wanted) == 1 else Path(options.out) / run_id
+        folder = folder_of(result.record, options.out)
+        if options.out is not None and len(wanted) > 1:
+            folder /= run_id
         lines = [f"failed {label}: {error}" for label, error in found["failed"].items()]
         lines += [f"missing {label}" for label in found["missing"]]
         show(ledger, result, folder, options.json, {"exit_code": code}, lines)

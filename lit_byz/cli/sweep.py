@@ -10,10 +10,11 @@ those of train.py. The same command again goes on where the last one stopped: fi
 computed twice.
 """
 
+from argparse import Namespace
 from collections.abc import Sequence
 
 from lit_byz.cli.command import Parser, guarded, settings_help
-from lit_byz.cli.options import add_options, make_executor
+from lit_byz.cli.options import Receive, add_options, make_executor
 
 FIGURE_1 = (
     "the paper's Figure 1a:  python pipelines/sweep.py experiment=paper/fig1a  "
@@ -21,35 +22,36 @@ FIGURE_1 = (
 )
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
     """Do what the arguments ask for; returns the exit code."""
     parser = Parser(__doc__ or "", settings_help)
     add_options(parser, worst_case_only=True)
-    options = parser.parse_intermixed_args(arguments)
-    executor = make_executor(options)  # first: its processes begin with their imports
+    options = parser.parse_intermixed_args(arguments, Namespace(receive=receive))
+    executor = make_executor(options)
 
-    from lit_byz.cli import many_runs, plan
+    from lit_byz.cli import many_runs, plan, saying
+    from lit_byz.cli.output_folders import folder_name
     from lit_byz.config.grid import points
     from lit_byz.config.grid_source import read_grid
-    from lit_byz.execution.runner import Memory, Runner
+    from lit_byz.execution.runner import Runner
     from lit_byz.studies.grid import GridStudy, WorstCaseStudy
-    from lit_byz.tracking.ledger import Ledger
 
+    saying.now("reading the grid")
     grid = read_grid(options.settings, bare="quickstart")
     found = points(grid)
     if options.print_config:
         return plan.print_config(grid, found)
+    saying.over()
     console = many_runs.console_for_progress(options)
     plan.tell(console, plan.describe(found, grid.given))
-    ledger = Ledger.of(found[0].plain["tracking"])
     only = options.worst_case_only
-    memory = Memory(ledger, options.retry_failed, bounds_suffice=only)
+    memory, ledger = many_runs.look_up(found, options, bounds_suffice=only)
     study = (WorstCaseStudy if only else GridStudy)(found, memory)
     plan.tell_changed_code(memory, found, console)
-    if options.dry_run:
-        plan.show(study.board, plan.counts(study.board))
-        return 0
-    record = many_runs.make_record("sweep", f"sweep of {len(found)} runs", found)
+    if options.dry_run or ledger is None:
+        return plan.show(study.board, options, ledger)
+    folder = folder_name("sweep", options.settings, found, bare="quickstart")
+    record = many_runs.make_record("sweep", f"sweep of {len(found)} runs", found, folder=folder)
     runner = Runner(ledger, study, record, memory)
     many_runs.compute(runner, executor, options)
     return many_runs.conclude(runner, options, [] if options.settings else [FIGURE_1])

@@ -5,21 +5,32 @@ python pipelines/train.py … resume=auto        goes on from the last checkpoin
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lit_byz._versions import this_torch
 from lit_byz.cli.command import command
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from lit_byz.execution.run import TrainResult
+    from lit_byz.execution.result import TrainResult
 
 
 def run(config: "DictConfig", options: argparse.Namespace) -> int:
     """Train once and print a summary."""
+    from lit_byz._cache import tell_without_cache
+    from lit_byz.cli import saying
+
+    saying.now("making data, model and run ready")
+    from lit_byz.config.advice import slow_rules
+    from lit_byz.config.compose import to_plain
     from lit_byz.execution.run import train
 
+    tell_without_cache()
+    if not options.quiet:
+        sys.stderr.writelines(f"{line}\n" for line in slow_rules([to_plain(config)]))
     result = train(config, progress=not options.quiet)
     print(summary(config, result))
     return 130 if result.status == "interrupted" else 0
@@ -33,15 +44,22 @@ def options(parser: argparse.ArgumentParser) -> None:
 def summary(config: "DictConfig", result: "TrainResult") -> str:
     """A few lines: how it went, how long it took, and where to look."""
     from lit_byz.tracking.names import label
+    from lit_byz.tracking.page import page_of_run
     from lit_byz.tracking.store import open_store
 
     lines = [label(config)]
     if result.reused:
         lines.append("this run had been finished before; nothing was computed")
+    if result.other_torch is not None:
+        line = f"it was computed with torch {result.other_torch}"
+        lines.append(f"{line}; torch {this_torch()} may differ in its last bits")
     for code in result.other_code:
         lines.append(f"a run with these settings was computed before by other code ({code})")
     best = f"maximal accuracy {result.max_accuracy:.4f} after step {result.step_of_max + 1}"
-    lines.append(f"{best}, last {result.accuracy:.4f}")
+    best += f", last {result.accuracy:.4f}"
+    if result.mean_last is not None:
+        best += f", mean of the last five evaluations {result.mean_last:.4f}"
+    lines.append(best)
     if result.max_val_accuracy is not None:
         lines.append(
             f"maximal accuracy on the images held out {result.max_val_accuracy:.4f}; "
@@ -62,7 +80,9 @@ def summary(config: "DictConfig", result: "TrainResult") -> str:
         )
     if result.run_id is not None:
         lines.append(f"run {result.run_id}")
-        lines.append(f"see it: {open_store(config.tracking.uri).ui_command}")
+        store = open_store(config.tracking.uri)
+        experiment = store.experiment(config.tracking.experiment)
+        lines += page_of_run(store, experiment, result.run_id).lines("see it: ")
     return "\n".join(lines)
 
 

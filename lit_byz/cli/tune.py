@@ -11,57 +11,64 @@ five attacks. The same command again goes on with its study, also while another 
 section tune of a file in configs/experiment/ has the keys space, trials and compare.
 """
 
+import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lit_byz.cli.command import Parser, guarded, settings_help
-from lit_byz.cli.options import add_options, make_executor
+from lit_byz.cli.options import Receive, add_options, make_executor
 
 if TYPE_CHECKING:
     from lit_byz.config.search_space import Problem
+    from lit_byz.tracking.ledger import Ledger
     from lit_byz.tracking.trials import TrialBook
 
 NEXT = "the same on MNIST: python pipelines/tune.py experiment=tune_mnist --dry-run"
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
     """Do what the arguments ask for; returns the exit code."""
-    options = _parser().parse_intermixed_args(arguments)
-    executor = make_executor(options)  # first: its processes begin with their imports
+    given = argparse.Namespace(receive=receive)
+    options = _parser().parse_intermixed_args(arguments, given)
+    executor = make_executor(options)
 
-    from lit_byz.cli import many_runs, plan
+    from lit_byz.cli import many_runs, plan, saying
+    from lit_byz.cli.output_folders import folder_name
     from lit_byz.config.search_space import read_problem
     from lit_byz.execution.board import Board
     from lit_byz.execution.runner import Memory, Runner
     from lit_byz.studies.tuning import TuningStudy
-    from lit_byz.tracking.ledger import Ledger
-    from lit_byz.tracking.trials import check_url, open_book
+    from lit_byz.tracking.trial_storage import check_url
+    from lit_byz.tracking.trials import open_book
 
+    saying.now("reading the grid")
     problem = read_problem(options.settings, "tune_digits", options.trials)
     example = problem.reference()
     if options.print_config:
         return plan.print_config(problem.grid, example, problem)
     check_url(options.storage)
     plain = [point.without(list(problem.space)) for point in example]
+    saying.over()
     console = many_runs.console_for_progress(options)
     settings = plan.describe(plain, tuned=list(problem.space))
     plan.tell(console, [*settings, _tuned(problem), _judge(problem)])
-    ledger = Ledger.of(example[0].plain["tracking"])
+    ledger = many_runs.open_ledger(example[0].plain["tracking"])
     book = open_book(
         problem,
-        ledger.store.folder,
+        ledger.store,
         name=options.study,
         url=options.storage,
         retry_failed=options.retry_failed,
     )
     if options.dry_run:
-        _show_plan(problem, book)
-        return 0
+        return _show_plan(problem, book, options, ledger)
     memory = Memory(ledger, options.retry_failed, bounds_suffice=True)
     study = TuningStudy(problem, book, Board(memory, judged_on=judged_on(problem)))
     name = book.study.study_name
+    key = ("tuning", problem.identity, name)
+    folder = folder_name("tune", options.settings, example, problem.space, bare="tune_digits")
     record = many_runs.make_record(
-        "tuning", f"study {name}", example, "tuning", problem.identity, name, study=name
+        "tuning", f"study {name}", example, *key, study=name, folder=folder
     )
     runner = Runner(ledger, study, record, memory)
     try:
@@ -101,24 +108,26 @@ def _tuned(problem: "Problem") -> str:
     return f"tuned: {keys}; {problem.trials} trials{beside}"
 
 
-def _show_plan(problem: "Problem", book: "TrialBook") -> None:
-    from rich.console import Console
-
-    from lit_byz.cli.plan import duration, tell
+def _show_plan(
+    problem: "Problem", book: "TrialBook", options: argparse.Namespace, ledger: "Ledger"
+) -> int:
+    from lit_byz.cli.plan import spans, write
     from lit_byz.execution.estimate import estimate
 
     each, compared = problem.reference(), problem.comparisons()
     left = max(0, problem.trials - book.settled)
-    console = Console()
     lines = [
         f"study {book.study.study_name}: {problem.trials} trials, {left} to do",
         f"at most {left * len(each)} attack runs, {len(each)} a trial, fewer by pruning; "
         f"{len(compared)} to compare with",
     ]
-    tell(console, lines)
-    cost = estimate([*(each * left), *compared])
-    line = f"estimated from a few measured steps: at most {duration(cost.seconds)} of one process "
-    tell(console, [f"{line}as this one, {cost.bytes / 1e6:.0f} MB in the store"])
+
+    def cost() -> list[str]:
+        found = estimate([*(each * left), *compared], ledger)
+        line = f"estimated {found.source}: at most {spans(found.seconds, options)}"
+        return [f"{line}, {found.bytes / 1e6:.0f} MB in the store"]
+
+    return write(lines, cost, options.json)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

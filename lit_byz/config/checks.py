@@ -4,15 +4,14 @@ import contextlib
 import inspect
 import itertools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
-
-import torch
 
 from lit_byz._passwords import HIDDEN
 from lit_byz.config.components import CALLBACKS, GROUPS, build, component, registry
 from lit_byz.config.fields import LARGEST_FLOAT
+from lit_byz.config.settled import once
 from lit_byz.errors import BadRequest
 
 Plain = dict[str, Any]
@@ -104,7 +103,7 @@ def check_tracking(config: Plain) -> None:
 def check_components(config: Plain) -> None:
     """Every constructor takes its arguments, the server and the attack take so many workers, and
     the model takes the images of the data set."""
-    made = {group: build(group, config[group]) for group in GROUPS if group != "model"}
+    made = {group: _made(group, config[group]) for group in GROUPS if group != "model"}
     _check_counts(config, made)
     dataset, train = made["dataset"], config["train"]
     try:
@@ -112,17 +111,34 @@ def check_components(config: Plain) -> None:
     except (AttributeError, TypeError, ValueError) as error:
         reason = f"its class must say shape and classes: {error}"
         raise BadRequest(f"dataset={config['dataset']['name']}: {reason}") from error
-    section = dict(config["model"])
-    name = section["name"]
-    output = _output_of(component("model", name), json.dumps(section), *images)
-    train["gradients"] = _gradient_method(config, json.dumps(section), *images)
-    if train["loss"] == "auto":
-        train["loss"] = "nll" if output == "log_probabilities" else "cross_entropy"
-    elif train["loss"] == "nll" and output == "logits":
+    section = _as_json(config["model"])
+    name = config["model"]["name"]
+    output = _output_of(component("model", name), section, *images)
+    config["train"] = _decided(train, _gradient_method(config, section, *images), output)
+    if train["loss"] == "nll" and output == "logits":
         raise BadRequest(
             f"train.loss = 'nll': needs log-probabilities, and model={name} returns logits; "
             "must be cross_entropy or auto"
         )
+
+
+@once
+def _made(group: str, section: Plain) -> Any:
+    return build(group, section)
+
+
+@once
+def _as_json(section: Plain) -> str:
+    return json.dumps(section)
+
+
+@once
+def _decided(train: Plain, gradients: str, output: str | None) -> Plain:
+    """The section ``train`` with what follows from the model in the place of auto."""
+    loss = train["loss"]
+    if loss == "auto":
+        loss = "nll" if output == "log_probabilities" else "cross_entropy"
+    return {**train, "gradients": gradients, "loss": loss}
 
 
 def _check_counts(config: Plain, made: Mapping[str, Any]) -> None:
@@ -152,15 +168,24 @@ def _gradient_method(config: Plain, section: str, shape: tuple[int, ...], classe
     simple = not train["full_batch"] and train["local_steps"] == 1
     if train["gradients"] != "auto":
         return str(train["gradients"]) if simple else "loop"
-    cuda = accelerator == "gpu" or (accelerator == "auto" and torch.cuda.is_available())
+    cuda = accelerator == "gpu" or (accelerator == "auto" and _has_cuda())
     made_of = component("model", config["model"]["name"])
     return _default_method(made_of, section, shape, classes, "cuda" if cuda else "cpu", simple)
+
+
+@once
+def _has_cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 @lru_cache(maxsize=64)
 def _default_method(
     _class: type, section: str, shape: tuple[int, ...], classes: int, device: str, simple: bool
 ) -> str:
+    import torch
+
     from lit_byz.training.gradient_methods import default_method, known_method
 
     settings = json.loads(section)
@@ -179,8 +204,10 @@ def _output_of(_class: type, section: str, shape: tuple[int, ...], classes: int)
 
     Kept for later calls: a sweep checks hundreds of configs with the same few models.
     """
+    import torch
+
     settings = json.loads(section)
-    with torch.random.fork_rng(devices=[]), _place_of(settings, shape, classes):
+    with torch.random.fork_rng(devices=[]), _place_of(settings, shape, classes), _one_thread():
         model = build("model", settings, shape=shape, classes=classes)
         try:
             with torch.no_grad():
@@ -191,11 +218,26 @@ def _output_of(_class: type, section: str, shape: tuple[int, ...], classes: int)
                 f"{' '.join(str(error).split())}"
             ) from error
     if not isinstance(returned, torch.Tensor) or tuple(returned.shape) != (2, classes):
-        found = tuple(returned.shape) if isinstance(returned, torch.Tensor) else type(returned)
+        kind = type(returned).__name__
+        found = tuple(returned.shape) if isinstance(returned, torch.Tensor) else f"a {kind}"
         raise BadRequest(
-            f"model={settings['name']}: returns {found} for two images, must be {(2, classes)}"
+            f"model={settings['name']}: returns {found} for two images, must be a tensor of shape "
+            f"{(2, classes)}"
         )
     return getattr(model, "output", None)
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """For so little work: several threads wait for each other where other processes are busy."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _place_of(
@@ -204,6 +246,8 @@ def _place_of(
     """Where to try a model: one of ours that is huge, where tensors have no values."""
     if settings["name"] not in registry("model"):
         return contextlib.nullcontext()
+    import torch
+
     nowhere = torch.device("meta")
     with nowhere:
         model = build("model", settings, shape=shape, classes=classes)

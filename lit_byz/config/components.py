@@ -9,27 +9,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
-from torch import nn
 
 from lit_byz.config import sources
 from lit_byz.config.fields import REQUIRED, Domain, Field, constructor_fields
+from lit_byz.config.settled import once
+from lit_byz.config.words import REGISTRIES
 from lit_byz.errors import BadRequest
 from lit_byz.registry import Registry, nearest
 
-# Imported when they are asked for, so that no group depends on another.
-_REGISTRIES = {
-    "dataset": ("lit_byz.data", "DATASETS"),
-    "partition": ("lit_byz.data", "PARTITIONS"),
-    "model": ("lit_byz.models", "MODELS"),
-    "clip": ("lit_byz.robust", "CLIPS"),
-    "mix": ("lit_byz.robust", "MIXES"),
-    "rule": ("lit_byz.robust", "RULES"),
-    "attack": ("lit_byz.attacks", "ATTACKS"),
-}
-GROUPS = tuple(_REGISTRIES)
+if TYPE_CHECKING:
+    from torch import nn
+
+GROUPS = tuple(REGISTRIES)
 # Lightning's callbacks have no short names here: a config gives their dotted paths.
 CALLBACKS = Registry("callback", "lightning.pytorch.callbacks.Callback")
 
@@ -51,7 +45,7 @@ _FOLLOWED = {
 
 def registry(group: str) -> Registry:
     """The registry of a group's classes."""
-    module, attribute = _REGISTRIES[group]
+    module, attribute = REGISTRIES[group]  # imported now, so that no group depends on another
     found: Registry = getattr(importlib.import_module(module), attribute)
     return found
 
@@ -102,6 +96,7 @@ def split_option(group: str, option: str) -> tuple[str, dict[str, Any]]:
     return name, {"search": search}
 
 
+@once
 def option_settings(group: str, option: str) -> tuple[dict[str, Any], sources.Settings | None]:
     """An option's section as its file gives it, and the settings that the file recommends."""
     option, extra = split_option(group, option)
@@ -114,11 +109,13 @@ def option_settings(group: str, option: str) -> tuple[dict[str, Any], sources.Se
     return section, None if recommended is None else sources.Settings(source, recommended)
 
 
+@once
 def option_fields(group: str, option: str) -> tuple[list[Field], bool]:
     """The arguments of an option, which may be a file or a short form."""
     return component_fields(group, str(option_settings(group, option)[0]["name"]))
 
 
+@once
 def section_with_defaults(group: str, option: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """A complete section, its values as they were written; unknown and missing keys are errors."""
     section = {**option_settings(group, option)[0], **settings}
@@ -141,6 +138,7 @@ def section_with_defaults(group: str, option: str, settings: Mapping[str, Any]) 
     return {**complete, **section}
 
 
+@once
 def check_section(group: str, section: Mapping[str, Any]) -> dict[str, Any]:
     """A complete section with each value in the type of its argument."""
     fields, _ = component_fields(group, section["name"])
@@ -168,16 +166,18 @@ def build(group: str, section: Mapping[str, Any] | DictConfig, **given: Any) -> 
         raise BadRequest(f"{group}={name}: {' '.join(str(error).split())}") from error
     except (Exception, SystemExit) as error:  # whatever a user's class may raise
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        if "before Module.__init__()" in reason:
+            reason += f"; begin {made_of.__name__}.__init__ with super().__init__()"
         raise BadRequest(f"{group}={name}: {reason}") from error
 
 
-def build_model(config: DictConfig) -> nn.Module:
+def build_model(config: DictConfig) -> "nn.Module":
     """The model of a config with its initial parameters."""
     from lit_byz.models import initialise
 
     dataset = build("dataset", config.dataset)
 
-    def make() -> nn.Module:
+    def make() -> "nn.Module":
         model: nn.Module = build(
             "model", config.model, shape=dataset.shape, classes=dataset.classes
         )

@@ -12,15 +12,14 @@ A config is composed once, as plain nested dicts; a process that is sent one tak
 """
 
 import copy
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from lit_byz.config import plain_yaml, sources
-from lit_byz.config.checks import CHECKS
+from lit_byz.config import sources
+from lit_byz.config.checks import CHECKS, check_tracking
 from lit_byz.config.components import (
     GROUPS,
     check_section,
@@ -28,8 +27,10 @@ from lit_byz.config.components import (
     section_with_defaults,
     split_option,
 )
-from lit_byz.config.fields import LONGEST_TEXT, Field, dataclass_fields
+from lit_byz.config.fields import dataclass_fields
+from lit_byz.config.references import References, refers, resolved
 from lit_byz.config.schema import SECTIONS, Config
+from lit_byz.config.settled import once
 from lit_byz.config.sources import Settings
 from lit_byz.errors import BadRequest
 from lit_byz.registry import nearest
@@ -40,11 +41,7 @@ _KEYS = {
     name: {field.name: field for field in dataclass_fields(SECTIONS[name])} for name in SECTIONS
 }
 FILES = ("experiment", "config")
-# ``${section.key}``. OmegaConf knows more forms, of which one reads the environment: a config that
-# came from elsewhere shall not.
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
-_MOST_REFERENCES = 8
-_MISSING = "???"  # what OmegaConf takes for a value that is to come
+NONE = ("clip", "mix", "attack")  # groups with an option of that name
 
 Plain = dict[str, Any]
 
@@ -66,17 +63,67 @@ def compose_plain(overrides: Sequence[str] = (), beneath: Mapping[str, Any] | No
     """The same as nested dicts and lists, many times as fast."""
     asked = sources.parse(overrides, GROUPS)
     chosen = [*_files(asked), *([] if beneath is None else [Settings("", dict(beneath))]), asked]
-    base = sources.load(sources.config_dir() / "base.yaml")
-    dataset = _choice("dataset", [base, *chosen])[0]
-    _, recommended = option_settings("dataset", dataset)
-    lower = [base] if recommended is None else [base, recommended]
+    lower = _lower(chosen)
     plain = _merged([*lower, *chosen])
     if plain["workers"]["f"] == 0 and plain["attack"]["name"] != "none":
         _refuse_idle_attack(plain["attack"]["name"], chosen)
         plain = _merged([*lower, *chosen, Settings("", {"attack": "none"})])
-    for check in CHECKS:
-        check(plain)
+    check(plain)
     return plain
+
+
+def check(plain: Plain) -> None:
+    """See that everything holds between keys; what follows from others is entered."""
+    for each in CHECKS:
+        each(plain)
+
+
+def _lower(chosen: Sequence[Settings]) -> list[Settings]:
+    """The settings below those that were chosen: the defaults, and what the data set recommends."""
+    base = _base()
+    recommended = option_settings("dataset", _choice("dataset", [base, *chosen])[0])[1]
+    return [base] if recommended is None else [base, recommended]
+
+
+def tracking_section(overrides: Sequence[str]) -> Plain:
+    """The section ``tracking`` of such a config alone.
+
+    Without the components and their checks, for which torch is imported.
+    """
+    asked = sources.parse(overrides, GROUPS)
+    ordered = [*_lower([asked]), asked]
+    written = [(s.prefix, s.content["tracking"]) for s in ordered if "tracking" in s.content]
+    section = _section("tracking", written)
+    if refers(section):
+        section = compose_plain(overrides)["tracking"]
+    plain = {"tracking": _typed_section("tracking", section)}
+    check_tracking(plain)
+    return plain["tracking"]
+
+
+def written_attack(beneath: Mapping[str, Any]) -> Plain:
+    """The section ``attack`` of settings, complete, before its references are resolved."""
+    chosen = Settings("", dict(beneath))
+    return section_with_defaults("attack", *_choice("attack", [*_lower([chosen]), chosen]))
+
+
+def attack_in(plain: Plain, written: Plain) -> Plain:
+    """What such a section comes to in a config."""
+    if refers(written):
+        written = References({**plain, "attack": written}).resolved(written, "attack", ())
+    return check_section("attack", written)
+
+
+def refers_to(name: str, beneath: Mapping[str, Any]) -> bool:
+    """Whether another section of settings, or of what lies below them, refers to this one."""
+    chosen = Settings("", dict(beneath))
+    every = [part.content for part in (*_lower([chosen]), chosen)]
+    return any(f"${{{name}" in repr({k: v for k, v in part.items() if k != name}) for part in every)
+
+
+@once
+def _base() -> Settings:
+    return sources.load(sources.config_dir() / "base.yaml")
 
 
 def as_config(plain: Mapping[str, Any]) -> DictConfig:
@@ -109,39 +156,43 @@ def _files(asked: Settings) -> list[Settings]:
 def _merged(ordered: Sequence[Settings]) -> Plain:
     """One complete tree of typed values out of all settings."""
     tree: Plain = {field.name: field.default for field in _VALUES}
-    tree |= {
-        section: {field.name: field.default for field in fields.values()}
-        for section, fields in _KEYS.items()
-    }
     for settings in ordered:
         _put_over(tree, settings)
+    for name in SECTIONS:
+        written = [(s.prefix, s.content[name]) for s in ordered if name in s.content]
+        tree[name] = _section(name, written)
     for group in GROUPS:
         option, arguments = _choice(group, ordered)
         tree[group] = section_with_defaults(group, option, arguments)
-    return _typed(_resolved(tree))
+    return _typed(resolved(tree))
 
 
 def _put_over(tree: Plain, settings: Settings) -> None:
-    """Put fixed keys over those of the tree."""
+    """Put values over those of the tree."""
     for name, value in settings.content.items():
         if name not in _ROOT:
             raise BadRequest(f"{settings.prefix}unknown key '{name}': {_nearest_key(str(name))}")
-        if name in GROUPS:
-            continue
-        if name not in SECTIONS:
+        if name not in GROUPS and name not in SECTIONS:
             tree[name] = value
-            continue
+
+
+@once
+def _section(name: str, written: Sequence[tuple[str, Any]]) -> Plain:
+    """A section's defaults with what was written over them, in order."""
+    section = {field.name: field.default for field in _KEYS[name].values()}
+    for prefix, value in written:
         if not isinstance(value, dict):
             example = next(iter(_KEYS[name]))
             raise BadRequest(
-                f"{settings.prefix}{name} = {value!r}: {name} is a section, set its keys, "
+                f"{prefix}{name} = {value!r}: {name} is a section, set its keys, "
                 f"such as {name}.{example}"
             )
         for key, inner in value.items():
             if key not in _KEYS[name]:
                 hint = nearest(str(key), _KEYS[name])
-                raise BadRequest(f"{settings.prefix}unknown key '{key}' in {name}: {hint}")
-            tree[name][key] = inner
+                raise BadRequest(f"{prefix}unknown key '{key}' in {name}: {hint}")
+            section[key] = inner
+    return section
 
 
 def _nearest_key(word: str) -> str:
@@ -163,55 +214,12 @@ def _choice(group: str, ordered: Sequence[Settings]) -> tuple[str, Plain]:
         arguments = dict(value) if "name" in value else {**arguments, **value}
         option = arguments.pop("name", option)
     if not isinstance(option, str):
-        raise BadRequest(f"{group} = {option!r}: must be the name of an option or a dotted path")
+        hint = f"; for none write {group}=none" if option is None and group in NONE else ""
+        must = "must be the name of an option or a dotted path"
+        raise BadRequest(f"{group} = {option!r}: {must}{hint}")
     if (extra := split_option(group, option)[1]) and (twice := extra.keys() & arguments.keys()):
         raise BadRequest(f"{group}={option}: sets {min(twice)}, and so does {group}.{min(twice)}")
     return option, arguments
-
-
-def _resolved(tree: Plain) -> Plain:
-    """The tree with its ``${…}`` replaced by what they stand for."""
-    references = _References(tree)
-    return {key: references.resolved(value, key, ()) for key, value in tree.items()}
-
-
-class _References:
-    """Replaces references; a list of references to lists of references has an end."""
-
-    def __init__(self, tree: Plain) -> None:
-        self.tree = tree
-        self.left = 2 * plain_yaml.MOST_VALUES
-
-    def resolved(self, value: Any, key: str, followed: tuple[str, ...]) -> Any:
-        """A value with what its references stand for; ``followed`` are those that led here."""
-        self.left -= 1
-        if self.left < 0:
-            raise BadRequest(f"{key}: the ${{…}} of this config stand for too many values")
-        if isinstance(value, dict):
-            return {k: self.resolved(v, f"{key}.{k}", followed) for k, v in value.items()}
-        if isinstance(value, list):
-            return [self.resolved(v, key, followed) for v in value]
-        if not isinstance(value, str) or ("${" not in value and value != _MISSING):
-            return value
-        whole = _REFERENCE.fullmatch(value)
-        if whole is not None:
-            return self._target(whole[1], key, followed)
-        text = _REFERENCE.sub(lambda found: str(self._target(found[1], key, followed)), value)
-        if "${" in text or text == _MISSING or len(text) > LONGEST_TEXT:
-            raise BadRequest(
-                f"{key} = {value!r}: must be a value, or refer to another key as ${{seed}} does"
-            )
-        return text
-
-    def _target(self, name: str, key: str, followed: tuple[str, ...]) -> Any:
-        if name in followed or len(followed) > _MOST_REFERENCES:
-            raise BadRequest(f"{key}: ${{{name}}} leads in a circle")
-        target: Any = self.tree
-        for part in name.split("."):
-            if not isinstance(target, dict) or part not in target:
-                raise BadRequest(f"{key}: ${{{name}}} is no key of this config")
-            target = target[part]
-        return self.resolved(target, key, (*followed, name))
 
 
 def _typed(tree: Plain) -> Plain:
@@ -221,16 +229,15 @@ def _typed(tree: Plain) -> Plain:
         if name in GROUPS:
             typed[name] = check_section(name, tree[name])
         elif name in SECTIONS:
-            typed[name] = _typed_section(name, _KEYS[name], tree[name])
+            typed[name] = _typed_section(name, tree[name])
         else:
             typed[name] = field.check("", tree[name])
     return typed
 
 
-def _typed_section(
-    name: str, fields: Mapping[str, Field], values: dict[str, Any]
-) -> dict[str, Any]:
-    return {key: field.check(name, values[key]) for key, field in fields.items()}
+@once
+def _typed_section(name: str, values: Plain) -> Plain:
+    return {key: field.check(name, values[key]) for key, field in _KEYS[name].items()}
 
 
 def _refuse_idle_attack(name: str, chosen: Sequence[Settings]) -> None:

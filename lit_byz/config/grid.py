@@ -15,12 +15,11 @@ of its options that have it: ``clip=[none,static] clip.C=[1,2]`` makes three cel
 everything but attack and seed.
 """
 
-import copy
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from omegaconf import DictConfig
@@ -29,7 +28,8 @@ from lit_byz.config.components import GROUPS, option_fields
 from lit_byz.config.compose import Plain, as_config
 from lit_byz.config.identity import Identity, identify
 from lit_byz.config.plain_yaml import DEEPEST
-from lit_byz.config.seeded import Seeded
+from lit_byz.config.settled import settled
+from lit_byz.config.variants import Variants
 from lit_byz.errors import BadRequest
 from lit_byz.registry import nearest
 
@@ -118,14 +118,16 @@ class Grid:
 
     def values(self) -> list[Values]:
         """The axes' values of every point, excluded ones left out."""
-        found = []
+        if not (found := list(self.each())):
+            raise BadRequest("the grid is empty: exclude leaves no point")
+        return found
+
+    def each(self) -> Iterator[Values]:
+        """The same, for those who may not need all of them."""
         for tried, (values, kept) in enumerate(self._tried(), 1):
             _refuse_many(tried)
             if kept:
-                found.append(values)
-        if not found:
-            raise BadRequest("the grid is empty: exclude leaves no point")
-        return found
+                yield values
 
     def _tried(self) -> Iterator[tuple[Values, bool]]:
         """All points, and whether they are left when the excluded ones are out."""
@@ -136,10 +138,12 @@ class Grid:
             yield from self._beside()  # nothing but single points
             return
         _refuse_many(math.prod(map(len, [*plain, *zipped])))
+        order = cache(_in_order)
         for parts in itertools.product(*plain, *zipped):
             point = {key: value for part in parts for key, value in part.items()}
             for more in self._conditional(point, arguments):
-                full = _in_order({**point, **more})
+                full = {**point, **more}
+                full = {key: full[key] for key in order(tuple(full))}
                 yield full, not any(self.matches(full, rule) for rule in self.exclude)
         yield from self._beside()
 
@@ -166,11 +170,10 @@ class Grid:
 
     def matches(self, point: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
         """Whether a point has these values, on an axis or as what all points share."""
-        return all(_same(self._value(point, key), value) for key, value in wanted.items())
+        pairs = ((point[k] if k in point else self._value(k), v) for k, v in wanted.items())
+        return all(_same(value, other) for value, other in pairs)
 
-    def _value(self, point: Mapping[str, Any], key: str) -> Any:
-        if key in point:
-            return point[key]
+    def _value(self, key: str) -> Any:
         inner: Any = self.base
         for part in key.split("."):
             inner = inner.get(part) if isinstance(inner, Mapping) else None
@@ -196,15 +199,16 @@ def has_argument(values: Mapping[str, Any], key: str) -> bool:
     return takes_others or any(field.name == name for field in fields)
 
 
+@settled()
 def points(grid: Grid) -> list[Point]:
-    """Every run of a grid, composed and checked, each once."""
+    """Every run of a grid, composed and checked, each once; they share sections that are alike."""
     used = grid.values()
     _refuse_lost_arguments(grid, used)
     found: dict[str, Point] = {}
-    composed = Seeded()
+    composed = Variants(grid.settings)
     for values in used:
         try:
-            plain = composed.plain(values, grid.settings)
+            plain = composed.plain(values)
         except BadRequest as error:
             where = pairs(values)
             raise BadRequest(f"grid point {where}: {error}" if where else str(error)) from error
@@ -233,7 +237,7 @@ def _refuse_lost_arguments(grid: Grid, used: Sequence[Values]) -> None:
 
 def layered(base: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Nested settings with the values of a point put over them."""
-    content: dict[str, Any] = copy.deepcopy(dict(base))
+    content: dict[str, Any] = dict(base)
     for key, value in values.items():
         if key in GROUPS:
             content[key] = dict(value) if isinstance(value, dict) else {"name": value}
@@ -252,16 +256,13 @@ def layered(base: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any
     return content
 
 
-def _in_order(values: Values) -> Values:
-    """An argument's value right after its group's, whichever axis came first."""
-    ordered: Values = {}
-    for key, value in values.items():
+def _in_order(keys: tuple[str, ...]) -> list[str]:
+    """An argument right after its group, whichever axis came first."""
+    ordered = []
+    for key in keys:
         group = key.partition(".")[0]
-        if key != group and group in GROUPS and group in values:
-            continue
-        ordered[key] = value
-        if key in GROUPS:
-            ordered |= {k: v for k, v in values.items() if k.startswith(f"{key}.")}
+        if key == group or group not in GROUPS or group not in keys:
+            ordered += [key, *(k for k in keys if key in GROUPS and k.startswith(f"{key}."))]
     return ordered
 
 
@@ -276,7 +277,7 @@ def _zipped(group: Mapping[str, list[Any]]) -> list[Values]:
 
 def _same(value: Any, wanted: Any) -> bool:
     """Equal, or an option with arguments against its name alone."""
-    if isinstance(value, Mapping) and not isinstance(wanted, Mapping):
+    if isinstance(value, dict) and not isinstance(wanted, dict):
         return bool(value.get("name") == wanted)
     return bool(value == wanted)
 

@@ -143,11 +143,30 @@ def _idle(grid: Grid) -> tuple[list[Values], list[Values]]:
     """The entries of ``when`` and of ``exclude`` that hold for no point."""
     if not (grid.when or grid.exclude):
         return [], []
-    bare = Grid(grid.base, grid.axes, [], grid.zip).values()
-    when = [c for c in grid.when if not any(grid.matches(v, c["if"]) for v in bare)]
-    every = Grid(grid.base, grid.axes, grid.when, grid.zip).values()
-    exclude = [rule for rule in grid.exclude if not any(grid.matches(v, rule) for v in every)]
-    return when, exclude
+    bare = Grid(grid.base, grid.axes, [], grid.zip)
+    every = Grid(grid.base, grid.axes, grid.when, grid.zip)
+    when = _never(grid, [condition["if"] for condition in grid.when], bare)
+    exclude = _never(grid, grid.exclude, every)
+    return [grid.when[place] for place in when], [grid.exclude[place] for place in exclude]
+
+
+def _never(grid: Grid, rules: Sequence[Values], tried: Grid) -> list[int]:
+    """The places of the rules that hold for no point; looks no further once all have held."""
+    left = {place: rule for place, rule in enumerate(rules) if not _surely(tried, rule)}
+    for values in tried.each() if left else ():
+        left = {place: r for place, r in left.items() if not grid.matches(values, r)}
+        if not left:
+            break
+    return list(left)
+
+
+def _surely(grid: Grid, rule: Values) -> bool:
+    """Whether a rule holds for some point, as far as axes that are free of each other show it."""
+    free = {k: v for k, v in grid.axes.items() if k.partition(".")[0] not in grid.keys - {k}}
+    return all(
+        any(grid.matches({key: one}, {key: value}) for one in free.get(key, ()))
+        for key, value in rule.items()
+    )
 
 
 def _override(grid: Grid, key: str, value: Any) -> None:

@@ -25,6 +25,7 @@ from omegaconf import DictConfig
 from lit_byz._numerics import NUMERICS
 from lit_byz.config.components import CALLBACKS, GROUPS, component
 from lit_byz.config.schema import ENVIRONMENT, NOT_IDENTITY
+from lit_byz.config.settled import notes, once
 
 # Hexadecimal digits of a source's hash, as people see it.
 SHOWN = 8
@@ -51,18 +52,33 @@ def identify(plain: Mapping[str, Any], origin: str | None = None) -> Identity:
 
     ``origin`` is a hash of the checkpoint that a run begins from, if it is another run's.
     """
-    kept: dict[str, Any] = {}
-    for name, value in plain.items():
-        if name in NOT_IDENTITY:
-            continue
-        inner = value.items() if isinstance(value, Mapping) else [("", value)]
-        if counting := {key: v for key, v in inner if _counts(f"{name}.{key}", v)}:
-            kept[name] = counting
+    # The text of all in one go, put together of parts that the points of a grid share.
+    shared, kept = notes(), []
+    for name in sorted(plain):
+        if name not in NOT_IDENTITY:
+            _, noted = shared.get(id(plain[name])) or (None, {})
+            kept.append(noted.get(name) or noted.setdefault(name, _kept(name, plain[name])))
     if origin is not None:
-        kept["origin"] = origin
-    parts = [f"numerics {NUMERICS}", *_component_versions(plain)]
-    parts += [f"{path} {source_of(kind)[:SHOWN]}" for path, kind in _own_classes(plain)]
-    return Identity(_sha256(json.dumps(kept, sort_keys=True)), ", ".join(dict.fromkeys(parts)))
+        kept = sorted([*kept, json.dumps({"origin": origin})[1:-1]])
+    names = [plain[group]["name"] for group in GROUPS]
+    text = ", ".join([part for part in kept if part])
+    return Identity(_sha256(f"{{{text}}}"), _code(names, plain["trainer"]["callbacks"]))
+
+
+@once
+def _kept(name: str, value: Any) -> str:
+    """A section's name and what counts of it, as JSON; "" where nothing does."""
+    inner = value.items() if isinstance(value, Mapping) else [("", value)]
+    counting = {key: v for key, v in inner if _counts(f"{name}.{key}", v)}
+    return json.dumps({name: counting}, sort_keys=True)[1:-1] if counting else ""
+
+
+@once
+def _code(names: Sequence[str], callbacks: Sequence[Any]) -> str:
+    """The code that makes the numbers of a run with these components and callbacks, in words."""
+    parts = [f"numerics {NUMERICS}", *_component_versions(names)]
+    parts += [f"{path} {source_of(kind)[:SHOWN]}" for path, kind in _own_classes(names, callbacks)]
+    return ", ".join(dict.fromkeys(parts))
 
 
 def _counts(path: str, value: Any) -> bool:
@@ -83,22 +99,20 @@ def environment(plain: Mapping[str, Any]) -> str:
     return _sha256(json.dumps(values))[:16]
 
 
-def _component_versions(plain: Mapping[str, Any]) -> Iterator[str]:
+def _component_versions(names: Sequence[str]) -> Iterator[str]:
     """The versions of the package's own components, where theirs is not the first."""
-    for group in GROUPS:
-        name = plain[group]["name"]
+    for group, name in zip(GROUPS, names, strict=True):
         version = getattr(component(group, name), "numerics", 1) if "." not in name else 1
         if version != 1:
             yield f"{name} {version}"
 
 
-def _own_classes(plain: Mapping[str, Any]) -> Iterator[tuple[str, type]]:
+def _own_classes(names: Sequence[str], callbacks: Sequence[Any]) -> Iterator[tuple[str, type]]:
     """The classes of a config that are given by dotted path."""
-    for group in GROUPS:
-        name = plain[group]["name"]
+    for group, name in zip(GROUPS, names, strict=True):
         if "." in name:
             yield name, component(group, name)
-    for entry in plain["trainer"]["callbacks"]:
+    for entry in callbacks:
         name = str(entry["name"] if isinstance(entry, Mapping) else entry)
         yield name, CALLBACKS[name]
 

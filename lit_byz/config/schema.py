@@ -93,6 +93,9 @@ class Tracking:
     enabled: bool = _setting(True, "record the run")
     uri: str | None = _setting(None, "null: MLFLOW_TRACKING_URI or sqlite:///mlruns/mlflow.db")
     experiment: str = _setting("lit_byz", "MLflow experiment that the runs belong to")
+    patience: float = _setting(
+        600.0, "seconds that runs go on without a store that is away", at_least=0
+    )
     strongest_every: int = _setting(
         0, "steps between looks at the damage of the strongest attack; 0: never", at_least=0
     )
@@ -100,6 +103,25 @@ class Tracking:
         "auto", "which parameters a finished run keeps; auto: final, and none inside sweeps"
     )
     mlflow_model: bool = _setting(False, "keep them as an MLflow model too")
+
+
+@dataclass
+class Storage:
+    """Where checkpoints are kept."""
+
+    uri: str | None = _setting(
+        None,
+        "beside the local ones: mlflow (artifacts of the run), or a folder of any kind that fsspec "
+        "knows; null: mlflow on Ray with a server, else nowhere",
+    )
+
+
+@dataclass
+class Resources:
+    """What one run asks of a Ray cluster."""
+
+    cpus: int = _setting(1, "cores, and threads", at_least=1)
+    gpus: float = _setting(0.0, "GPUs, or a part of one", at_least=0)
 
 
 @dataclass
@@ -140,6 +162,8 @@ class Config:
     data: Data = field(default_factory=Data)
     tracking: Tracking = field(default_factory=Tracking)
     trainer: Trainer = field(default_factory=Trainer)
+    storage: Storage = field(default_factory=Storage)
+    resources: Resources = field(default_factory=Resources)
 
 
 SECTIONS: dict[str, type] = {
@@ -149,6 +173,8 @@ SECTIONS: dict[str, type] = {
     "data": Data,
     "tracking": Tracking,
     "trainer": Trainer,
+    "storage": Storage,
+    "resources": Resources,
 }
 
 # What does not change a run's result, and so is no part of its identity: where things are kept, how
@@ -163,6 +189,8 @@ NOT_IDENTITY = frozenset(
         "trainer.accelerator",
         "trainer.devices",
         "train.checkpoint_every",
+        "storage",
+        "resources",
     }
 )
 # Of these, what may make a run fail: a failed run is tried again when one of them has changed.

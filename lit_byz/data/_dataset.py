@@ -1,11 +1,13 @@
 """What a data set is."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lit_byz.data._raw import RawImages
+from lit_byz.errors import BadRequest
 from lit_byz.registry import Registry
 
 if TYPE_CHECKING:
@@ -14,9 +16,9 @@ if TYPE_CHECKING:
 DATASETS = Registry(
     "data set",
     "lit_byz.data.Dataset",
-    "from lit_byz.data import Dataset, RawImages\n"
+    "from lit_byz.data import Dataset\n"
     "class MyData(Dataset):\n"
-    "    classes, shape, read = 2, (1, 4, 4), lambda self, root: RawImages(x, y, x_test, y_test)",
+    "    classes, shape, read = 3, (13,), lambda self, root: (x, y, x_test, y_test)",
 )
 
 
@@ -28,18 +30,20 @@ class FetchReport:
     train_size: int
     test_size: int
     state: str
+    what: str = "images"
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.train_size} + {self.test_size} images {self.state}"
+        return f"{self.name}: {self.train_size} + {self.test_size} {self.what} {self.state}"
 
 
 class Dataset(ABC):
-    """Labelled images, divided into training and test set.
+    """Labelled images, or other inputs, divided into training and test set.
 
-    A data set is a subclass that says what its images are, in class attributes, and gives them
+    A data set is a subclass that says what its inputs are, in class attributes, and gives them
     in :meth:`read`. Registered by name, or named by its dotted path, it works everywhere:
 
     >>> import numpy as np
+    >>> import torch
     >>> class Stripes(Dataset):
     ...     classes = 2
     ...     shape = (1, 4, 4)
@@ -52,14 +56,28 @@ class Dataset(ABC):
     >>> Stripes().load().train_size
     6
 
+    What is no image comes as floating-point numbers of any shape, such as features (d,) or
+    sequences (T, d), which ``logreg``, ``mlp`` and models of one's own take:
+
+    >>> class Points(Dataset):
+    ...     classes = 2
+    ...     shape = (3,)
+    ...
+    ...     def read(self, root):
+    ...         features, labels = np.eye(3), np.array([0, 1, 1])
+    ...         return features, labels, features, labels
+    >>> Points().load().train_batch(torch.tensor([2]))[0]
+    tensor([[0., 0., 1.]])
+
     Data sets that are downloaded derive from :class:`~lit_byz.data.DownloadedDataset` instead.
     The transforms of the training set are class attributes too; a subclass that makes them
     settings takes them as arguments of its constructor.
     """
 
+    to_write: ClassVar[tuple[str, ...]] = ("read", "load")
     classes: ClassVar[int]
-    shape: ClassVar[tuple[int, int, int]]
-    mean: ClassVar[tuple[float, ...]] = (0.0,)  # per channel, or one for all
+    shape: ClassVar[tuple[int, ...]]
+    mean: ClassVar[tuple[float, ...]] = (0.0,)  # per channel or feature, or one for all
     std: ClassVar[tuple[float, ...]] = (1.0,)
     random_flip: bool = False  # flip training images horizontally, each with probability 1/2
     doubled: bool = False  # add the horizontally flipped images to the training set
@@ -70,17 +88,35 @@ class Dataset(ABC):
         return DATASETS.name_of(type(self))
 
     @abstractmethod
-    def read(self, root: str | Path | None) -> RawImages:
-        """The images as bytes. ``root`` is the folder for data, None for the default one."""
+    def read(self, root: str | Path | None) -> RawImages | Sequence[Any]:
+        """The images as bytes, or other inputs as floating-point numbers, and their labels.
+
+        As ``RawImages``, or as four arrays: training inputs (N, …) and labels (N,), test inputs
+        and labels. ``root`` is the folder for data, None for the default one.
+        """
+
+    def _checked(self, root: str | Path | None) -> RawImages:
+        raw = RawImages.of(self.name, self.read(root))
+        raw.check(self.name, self.shape, self.classes)
+        if (self.random_flip or self.doubled) and len(self.shape) != 3:
+            raise BadRequest(
+                f"data set '{self.name}': random_flip and doubled are for images of shape "
+                f"(channels, height, width), and its shape is {tuple(self.shape)}"
+            )
+        for key in ("mean", "std"):
+            if len(getattr(self, key)) not in (1, *self.shape[:1]):
+                raise BadRequest(
+                    f"data set '{self.name}': {key} has {len(getattr(self, key))} values; it must "
+                    f"have one, or one for each of {self.shape[0]} channels or features"
+                )
+        return raw
 
     def load(self, root: str | Path | None = None) -> "ImageData":
         """The data set in memory, fetched first if need be."""
         from lit_byz.data._images import ImageData
 
-        raw = self.read(root)
-        raw.check(self.name, self.shape, self.classes)
         return ImageData(
-            raw,
+            self._checked(root),
             mean=self.mean,
             std=self.std,
             random_flip=self.random_flip,
@@ -89,11 +125,10 @@ class Dataset(ABC):
 
     def fetch(self, root: str | Path | None = None) -> FetchReport:
         """Make sure that the data is there and sound."""
-        raw = self.read(root)
-        raw.check(self.name, self.shape, self.classes)
-        return FetchReport(
-            self.name, len(raw.train_labels), len(raw.test_labels), "embedded, nothing to fetch"
-        )
+        raw = self._checked(root)
+        sizes = len(raw.train_labels), len(raw.test_labels)
+        what = "images" if len(self.shape) == 3 else "examples"
+        return FetchReport(self.name, *sizes, "embedded, nothing to fetch", what)
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())

@@ -12,19 +12,33 @@ from typing import ClassVar
 
 from filelock import FileLock, Timeout
 
-from lit_byz._cache import cache_folder
+from lit_byz._cache import TOLD, cache_folder, spare_folder
+from lit_byz._warn import warn
 from lit_byz.data._cache import ArrayCache
 from lit_byz.data._dataset import Dataset, FetchReport
 from lit_byz.data._progress import progress_bar, say
 from lit_byz.data._raw import RawImages
 from lit_byz.data._sources import ARCHIVES, Source, SourceFailed, unpack
-from lit_byz.errors import RunFailed
+from lit_byz.errors import RunFailed, disk_is_full
 
 
 def data_root(root: str | Path | None = None) -> Path:
     """The folder for data: ``root``, else ``LIT_BYZ_DATA``, else one in the user's cache."""
     chosen = root or os.environ.get("LIT_BYZ_DATA")
-    return Path(chosen).expanduser().absolute() if chosen else cache_folder("data")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    try:
+        return cache_folder("data")
+    except OSError:
+        return _spare_root("this user's cache folder cannot be made")
+
+
+def _spare_root(reason: str) -> Path:
+    """Where data is kept if nobody has chosen a folder and the cache cannot be written to."""
+    folder = spare_folder("data")
+    if TOLD not in os.environ:
+        warn(f"{reason}: data is kept in {folder}; choose a folder with data.root or LIT_BYZ_DATA")
+    return folder
 
 
 class DownloadedDataset(Dataset):
@@ -51,13 +65,13 @@ class DownloadedDataset(Dataset):
 
     def read(self, root: str | Path | None) -> RawImages:
         place = _root(root)
-        cache = self._cache(place)
-        raw = cache.open()
+        raw = self._cache(place).open()
         if raw is None:
-            self._fetch(place, sound=lambda: cache.open() is not None)
-            raw = cache.open()
+            place = self._fetch(root, place, sound=lambda cache: cache.open() is not None)
+            raw = self._cache(place).open()
         if raw is None:
-            raise RunFailed(f"data set '{self.name}': {cache.folder} changed while it was read")
+            folder = self._cache(place).folder
+            raise RunFailed(f"data set '{self.name}': {folder} changed while it was read")
         return raw
 
     def fetch(self, root: str | Path | None = None) -> FetchReport:
@@ -67,7 +81,8 @@ class DownloadedDataset(Dataset):
         damage = cache.damage()
         known = cache.exists()
         if damage is not None:
-            self._fetch(place, sound=lambda: cache.damage() is None)
+            place = self._fetch(root, place, sound=lambda cache: cache.damage() is None)
+            cache = self._cache(place)
         raw = self.read(place)
         state = f"in {cache.folder}, from {cache.source}"
         if damage is None:
@@ -81,19 +96,28 @@ class DownloadedDataset(Dataset):
     def _cache(self, root: Path) -> ArrayCache:
         return ArrayCache(root / self.name, dict(self.files))
 
-    def _fetch(self, root: Path, sound: Callable[[], bool]) -> None:
-        """Fill the cache, unless another process has made it ``sound`` in the meantime."""
+    def _fetch(
+        self, asked: str | Path | None, root: Path, sound: Callable[[ArrayCache], bool]
+    ) -> Path:
+        """Fill the cache, unless another process has made it ``sound`` in the meantime.
+
+        Gives back the folder for data: ``root``, or another one if nobody ``asked`` for that.
+        """
         try:
             root.mkdir(parents=True, exist_ok=True)
             with self._alone(root):
-                if not sound():
+                if not sound(self._cache(root)):
                     contents, source = self._obtain(root)
                     self._cache(root).store(self.decode(contents), source)
         except OSError as error:
+            reason = f"{root}: {error.strerror or error}"
+            if not disk_is_full(error) and (spare := _another(asked, root, reason)):
+                return self._fetch(spare, spare, sound)
             raise RunFailed(
-                f"data set '{self.name}' cannot be stored in {root}: {error.strerror or error}; "
+                f"data set '{self.name}' cannot be stored in {reason}; "
                 "choose another folder with data.root or LIT_BYZ_DATA"
             ) from error
+        return root
 
     @contextmanager
     def _alone(self, root: Path) -> Iterator[None]:
@@ -162,6 +186,17 @@ class DownloadedDataset(Dataset):
         if missing:
             raise SourceFailed("no " + (", ".join(missing) if contents else "data files"))
         return contents
+
+
+def _another(asked: str | Path | None, root: Path, reason: str) -> Path | None:
+    """The folder to take instead of ``root``, if that is none that somebody has chosen."""
+    if asked or os.environ.get("LIT_BYZ_DATA"):
+        return None
+    try:
+        spare = _spare_root(reason)
+    except OSError:
+        return None
+    return None if spare == root else spare
 
 
 def _root(root: str | Path | None) -> Path:

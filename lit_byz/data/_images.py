@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -10,9 +11,10 @@ from lit_byz.data._raw import RawImages
 
 
 class ImageData:
-    """A data set in memory: a batch is an index into one tensor of bytes.
+    """A data set in memory: a batch is an index into one tensor of bytes, or of numbers.
 
-    Bytes become ``(byte / 255 − mean) / std``, per channel, batch by batch. With ``doubled`` the
+    Bytes become ``(byte / 255 − mean) / std``, per channel, batch by batch; numbers, of any shape,
+    ``(number − mean) / std``, per entry of their first dimension. With ``doubled`` the
     training set is followed by its horizontally flipped images: index ``train_size / 2 + i`` is
     image i flipped. With ``random_flip`` the caller of :meth:`train_batch` is expected to draw
     flips; they are an argument because only the caller knows which worker and round it is.
@@ -29,21 +31,21 @@ class ImageData:
     ) -> None:
         self.random_flip = random_flip
         self.doubled = doubled
-        self._train = torch.from_numpy(raw.train_images)
-        self._test = torch.from_numpy(raw.test_images)
+        self._train, self._test = (_in_memory(x) for x in (raw.train_images, raw.test_images))
         labels = torch.from_numpy(raw.train_labels)
         self.train_labels = torch.cat([labels, labels]) if doubled else labels
         self.test_labels = torch.from_numpy(raw.test_labels)
-        channels = self._train.shape[1]
-        scale = 1 / (255 * torch.tensor(std, dtype=torch.float64))
+        channels, others = self._train.shape[1], [1] * (self._train.dim() - 2)
+        unit = 255 if raw.bytes else 1
+        scale = 1 / (unit * torch.tensor(std, dtype=torch.float64))
         shift = -torch.tensor(mean, dtype=torch.float64) / torch.tensor(std, dtype=torch.float64)
-        self._scale = scale.float().expand(channels).reshape(channels, 1, 1)
-        self._shift = shift.float().expand(channels).reshape(channels, 1, 1)
+        self._scale = scale.float().expand(channels).reshape(channels, *others)
+        self._shift = shift.float().expand(channels).reshape(channels, *others)
         self._identity = bool((self._shift == 0).all())
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Channels, height, width."""
+        """Channels, height, width of images; of other inputs whatever they have."""
         return tuple(self._train.shape[1:])
 
     @property
@@ -93,5 +95,13 @@ class ImageData:
             yield self._normalise(self._test[part]), self.test_labels[part]
 
     def _normalise(self, pixels: Tensor) -> Tensor:
-        images = pixels.to(torch.float32).mul_(self._scale)
+        # A copy, whatever the type: the data set itself stays as it is.
+        images = pixels.to(torch.float32, copy=True).mul_(self._scale)
         return images if self._identity else images.add_(self._shift)
+
+
+def _in_memory(inputs: np.ndarray) -> Tensor:
+    """Bytes as they are, numbers in the precision that models compute with."""
+    if inputs.dtype != np.uint8:
+        inputs = inputs.astype(np.float32)
+    return torch.from_numpy(np.ascontiguousarray(inputs))

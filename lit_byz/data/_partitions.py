@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,14 @@ from lit_byz.registry import Registry
 if TYPE_CHECKING:
     from torch import Tensor
 
-PARTITIONS = Registry("partition", "lit_byz.data.Partition")
+PARTITIONS = Registry(
+    "partition",
+    "lit_byz.data.Partition",
+    "from lit_byz.data import Partition\n"
+    "class MyPartition(Partition):\n"
+    "    def deal(self, labels, workers, rng): return [range(i, len(labels), workers) for i in "
+    "range(workers)]",
+)
 
 
 class Partition(ABC):
@@ -24,6 +31,7 @@ class Partition(ABC):
     again, up to ``redraws`` times.
     """
 
+    to_write: ClassVar[tuple[str, ...]] = ("deal",)
     redraws: int = 0
 
     @abstractmethod

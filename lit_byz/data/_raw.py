@@ -2,29 +2,79 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from lit_byz.errors import BadRequest
 
+PARTS = ("train", "test")
+
 
 @dataclass(frozen=True)
 class RawImages:
-    """What a data set consists of: pixels as bytes (N, C, H, W) and labels as int64 (N,)."""
+    """What a data set consists of: inputs (N, …) and labels as int64 (N,).
+
+    Inputs are pixels as bytes (N, C, H, W), or anything else that a model takes, as floating-point
+    numbers: features (N, d), sequences (N, T, d), images.
+    """
 
     train_images: np.ndarray
     train_labels: np.ndarray
     test_images: np.ndarray
     test_labels: np.ndarray
 
+    @classmethod
+    def of(cls, name: str, found: Any) -> "RawImages":
+        """What data set ``name`` has read: this, or four arrays or tensors in this order.
+
+        Labels of any whole-number type, and inputs of any other number type than bytes, are
+        brought to the types that are computed with.
+        """
+        if isinstance(found, RawImages):
+            given: Sequence[Any] = tuple(vars(found).values())
+        elif isinstance(found, tuple | list) and len(found) == 4:
+            given = found
+        else:
+            got = f"{len(found)} values" if isinstance(found, tuple | list) else _kind(found)
+            raise BadRequest(
+                f"data set '{name}': read must return four arrays, the training inputs and their "
+                f"labels, the test inputs and their labels, got {got}"
+            )
+        try:
+            x, y, x_test, y_test = (np.asarray(part) for part in given)
+        except (TypeError, ValueError, RuntimeError) as error:  # ragged, or not on the CPU
+            reason = " ".join(str(error).split())
+            raise BadRequest(f"data set '{name}': read must return arrays: {reason}") from error
+        return cls(_inputs(x), _labels(y), _inputs(x_test), _labels(y_test))
+
+    @property
+    def bytes(self) -> bool:
+        """Whether the inputs are pixels as bytes."""
+        return self.train_images.dtype == np.uint8
+
     def check(self, name: str, shape: Sequence[int], classes: int) -> None:
         """Raise a ``BadRequest`` that says where this is not what data set ``name`` promises."""
-        for part in ("train", "test"):
+        if not len(shape):
+            raise BadRequest(f"data set '{name}': shape must have at least one dimension, got ()")
+        for part in PARTS:
             images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
-            if images.dtype != np.uint8 or images.shape[1:] != tuple(shape) or not len(images):
+            known = (np.uint8, np.float32, np.float64)
+            if images.dtype not in known or images.shape[1:] != tuple(shape) or not len(images):
+                sizes = "".join(f", {size}" for size in shape) or ","
                 raise BadRequest(
                     f"data set '{name}': {part}_images is {images.dtype} of shape {images.shape}; "
-                    f"it must be uint8 of shape (N, {', '.join(map(str, shape))}), N > 0"
+                    f"it must be uint8 (pixels) or floating-point, of shape (N{sizes}), N > 0"
+                )
+            if images.dtype != self.train_images.dtype:
+                raise BadRequest(
+                    f"data set '{name}': {part}_images is {images.dtype}, and train_images is "
+                    f"{self.train_images.dtype}"
+                )
+            if images.dtype != np.uint8 and not np.isfinite(images).all():
+                count = int((~np.isfinite(images)).sum())
+                raise BadRequest(
+                    f"data set '{name}': {part}_images has {count} values that are not finite"
                 )
             if labels.dtype != np.int64 or labels.shape != images.shape[:1]:
                 raise BadRequest(
@@ -36,3 +86,17 @@ class RawImages:
                     f"data set '{name}': {part}_labels run from {labels.min()} to {labels.max()}; "
                     f"they must be within 0 … {classes - 1}"
                 )
+
+
+def _kind(found: Any) -> str:
+    return "None: is a return missing?" if found is None else f"a {type(found).__name__}"
+
+
+def _inputs(found: np.ndarray) -> np.ndarray:
+    """Whole numbers other than bytes, truth values and half precision as float32."""
+    wide = found.dtype in (np.uint8, np.float32, np.float64)
+    return found if wide or found.dtype.kind not in "fiub" else found.astype(np.float32)
+
+
+def _labels(found: np.ndarray) -> np.ndarray:
+    return found.astype(np.int64, copy=False) if found.dtype.kind in "iub" else found

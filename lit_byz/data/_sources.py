@@ -15,10 +15,12 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import zlib
 from abc import ABC, abstractmethod
 from pathlib import Path
 
 from lit_byz.data._progress import Advance
+from lit_byz.errors import disk_is_full
 
 CONNECT_SECONDS = 8  # the mirrors answer at once or not at all
 STALL_SECONDS = 90  # a download that has not grown for so long is given up
@@ -157,7 +159,9 @@ def unpack(archive: Path, folder: Path) -> None:
     try:
         with tarfile.open(archive, "r:gz") as tar:
             tar.extractall(folder, filter="data")
-    except (OSError, EOFError, tarfile.TarError) as error:
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        if disk_is_full(error):
+            raise
         raise SourceFailed(f"{archive.name} cannot be unpacked: {error}") from error
 
 

@@ -2,25 +2,31 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from lightning.pytorch.callbacks import Callback
 
+from lit_byz._versions import this_torch
 from lit_byz.config.identity import Identity
 from lit_byz.errors import BadRequest
 
+if TYPE_CHECKING:
+    from lit_byz.tracking.runs import TrackedRun
+
 KEY = "lit_byz_identity"
+TORCH = "lit_byz_torch"
 
 
 class KeepIdentity(Callback):
-    """Puts the run's identity into its checkpoints."""
+    """Puts the run's identity, and the torch that computes it, into its checkpoints."""
 
     def __init__(self, code: Identity) -> None:
         self.code = code
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         checkpoint[KEY] = {"settings": self.code.settings, "code": self.code.code}
+        checkpoint[TORCH] = this_torch()
 
 
 def identity_in(path: Path) -> Identity:
@@ -31,6 +37,17 @@ def identity_in(path: Path) -> Identity:
     except Exception as error:  # whatever a file that is no checkpoint makes torch raise
         reason = " ".join(str(error).split())[:200]
         raise BadRequest(f"resume = {path}: is no checkpoint of a run ({reason})") from error
+
+
+def tell_other_torch(run: "TrackedRun") -> Path:
+    """Say if a run goes on with another torch than it began with; returns its checkpoint."""
+    content = torch.load(run.checkpoint, map_location="cpu", weights_only=True, mmap=True)
+    before, now = content.get(TORCH, this_torch()), this_torch()
+    if before != now:
+        line = f"this run began with torch {before} and goes on with {now}"
+        run.tell(f"{line}: its last bits may differ from those of a run with one of them alone")
+        run.tag("lit_byz.resumed_with", f"torch {now} after {before}")
+    return run.checkpoint
 
 
 def refuse_other_run(path: Path, wanted: Identity) -> None:

@@ -1,23 +1,17 @@
-"""What computing runs would cost, from a few measured steps."""
+"""What computing runs would cost: as tracked ones of their kind did, else from timed steps."""
 
-import statistics
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from lightning.pytorch.callbacks import Callback
-
-from lit_byz.config.compose import as_config
 from lit_byz.config.grid import Point
-from lit_byz.config.identity import identify
-from lit_byz.execution.run import train_attempt
-from lit_byz.tracking.runs import Attempt
+from lit_byz.tracking.ledger import Ledger
+from lit_byz.tracking.tracked_costs import Cost, kinds_of, median, tracked_costs
 
-MEASURED_STEPS = 4
-# Seconds after which no further kind of run is measured: the others are taken to cost as those that
-# were, of the same attack if there are any.
-PATIENCE = 20.0
+# Seconds in which kinds of runs are timed: the others are taken to cost as those that were, of the
+# same attack if there are any.
+PATIENCE = 12.0
+# Seconds that a run takes beside its steps and evaluations: its data, its figures, its tables.
+OVERHEAD = 1.5
 # Rows of a step's metrics in SQLite, and the figures and settings of a run, in bytes.
 STEP_BYTES = 11 * 150
 RUN_BYTES = 250_000
@@ -25,87 +19,87 @@ RUN_BYTES = 250_000
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of one core, and bytes in the store."""
+    """Seconds of one core, bytes in the store, and where they come from."""
 
     seconds: float
     bytes: int
+    source: str
 
 
-@dataclass(frozen=True)
-class _Cost:
-    """Seconds of a step and of an evaluation."""
-
-    step: float
-    evaluation: float
-
-
-def estimate(points: Sequence[Point]) -> Estimate:
-    """Time a few steps of one run of each kind, as far as patience goes, and add up.
+def estimate(points: Sequence[Point], ledger: Ledger | None = None) -> Estimate:
+    """Add up what runs cost; with a ``ledger``, as its tracked runs of the same kind did.
 
     Runs of a kind differ in seed, partition and settings of training, which do not change what a
     step costs; everything else does.
     """
-    kinds: dict[str, Point] = {}
+    known = {} if ledger is None else tracked_costs(ledger)
+    of_kind: dict[str, Cost] = {}
+    untimed: dict[str, Point] = {}
     for point in points:
-        kinds.setdefault(_kind(point), point)
-    measured: dict[str, _Cost] = {}
-    begin = time.monotonic()
-    for kind, point in kinds.items():
-        if measured and time.monotonic() - begin > PATIENCE:
-            break
-        measured[kind] = _measure(point)
+        kind, *rougher = kinds_of(point.plain)
+        found = next((known[each] for each in (kind, *rougher) if each in known), None)
+        if found is not None:
+            of_kind[kind] = found
+        else:
+            untimed.setdefault(kind, point)
+    tracked, timed = len(of_kind), 0
+    if untimed:
+        from lit_byz.execution.timing import time_kinds  # which imports what it takes to train
+
+        measured = time_kinds(_spread_out(untimed), PATIENCE)
+        timed = len(measured)
+        of_kind |= {kind: _with_overhead(cost, untimed[kind]) for kind, cost in measured.items()}
+        attacks = {kind: _attack(point) for kind, point in untimed.items()}
+        attacks |= {kinds_of(p.plain)[0]: _attack(p) for p in points}
+        like = dict(of_kind)
+        for kind, point in untimed.items():
+            if kind not in like:
+                of_kind[kind] = _like(_attack(point), like, attacks)
     total, size = 0.0, 0
     for point in points:
-        cost = measured.get(_kind(point)) or _like(point, measured, kinds)
+        cost = of_kind[kinds_of(point.plain)[0]]
         every = int(point.plain["train"]["eval_every"])
         total += cost.step * point.steps + cost.evaluation * (point.steps / every)
         size += point.steps * STEP_BYTES + RUN_BYTES
-    return Estimate(total, size)
+    return Estimate(total, size, _source(tracked, timed, len(untimed) - timed))
 
 
-def _kind(point: Point) -> str:
-    parts = ("dataset", "model", "workers", "clip", "mix", "rule", "attack")
-    plain = point.plain
-    return repr([(part, plain[part].get("name"), plain[part].get("f")) for part in parts])
+def _source(tracked: int, timed: int, others: int) -> str:
+    """Where the numbers come from, in words."""
+    parts = []
+    if tracked:
+        parts.append("from tracked runs")
+    if timed:
+        parts.append("from a few timed steps")
+    if others:
+        parts.append(f"{others} of {tracked + timed + others} kinds of runs taken to be like those")
+    return ", ".join(parts)
 
 
-def _like(point: Point, measured: dict[str, _Cost], kinds: dict[str, Point]) -> _Cost:
-    """What a run costs that is of no measured kind: the median of those that are like it."""
-    same = [cost for kind, cost in measured.items() if kinds[kind].attack == point.attack]
-    costs = same or list(measured.values())
-    return _Cost(
-        statistics.median(cost.step for cost in costs),
-        statistics.median(cost.evaluation for cost in costs),
-    )
+def _attack(point: Point) -> str:
+    return str(point.attack)
 
 
-def _measure(point: Point) -> _Cost:
-    train = {**point.plain["train"], "steps": MEASURED_STEPS, "eval_every": 10**9}
-    train |= {"checkpoint_every": 0}
-    tracking = {**point.plain["tracking"], "enabled": False}
-    plain = {**point.plain, "train": train, "tracking": tracking}
-    clock = _Clock()
-    result = train_attempt(Attempt(as_config(plain), identify(plain)), callbacks=[clock])
-    if result.status == "interrupted":
-        raise KeyboardInterrupt  # the signal was for all measurements, not for this one
-    return _Cost(min(clock.steps[1:], default=0.0), clock.evaluation)
+def _spread_out(kinds: Mapping[str, Point]) -> list[tuple[str, Point]]:
+    """One kind for every attack and model first, in case that time is short."""
+    seen: dict[tuple[str, str], int] = {}
+    ranked: list[tuple[int, str, Point]] = []
+    for kind, point in kinds.items():
+        group = (str(point.plain["model"]["name"]), _attack(point))
+        seen[group] = seen.get(group, 0) + 1
+        ranked.append((seen[group], kind, point))
+    ranked.sort(key=lambda entry: entry[0])
+    return [(kind, point) for _, kind, point in ranked]
 
 
-class _Clock(Callback):
-    """Times each step, and the evaluation after the last; the first step also warms up."""
+def _with_overhead(cost: Cost, point: Point) -> Cost:
+    """What belongs to the run as a whole is added to its evaluations, as tracked runs have it."""
+    evaluations = max(1.0, point.steps / int(point.plain["train"]["eval_every"]))
+    return Cost(cost.step, cost.evaluation + OVERHEAD / evaluations)
 
-    def __init__(self) -> None:
-        self.steps: list[float] = []
-        self.evaluation = 0.0
-        self._begin = 0.0
 
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
-        self._begin = time.perf_counter()
-
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
-        taken = time.perf_counter() - self._begin
-        if pl_module.global_step < pl_module.settings.steps:
-            self.steps.append(taken)
-        elif self.steps:
-            # The last step was evaluated too, before this callback's turn.
-            self.evaluation = max(0.0, taken - min(self.steps))
+def _like(attack: str, known: Mapping[str, Cost], attacks: Mapping[str, str]) -> Cost:
+    """What a run costs that is of no known kind: the median of those that are like it."""
+    same = [cost for kind, cost in known.items() if attacks.get(kind) == attack]
+    costs = same or list(known.values())
+    return median(costs)

@@ -27,10 +27,10 @@ class Inline:
     """One task after the other, here."""
 
     def run(self, next_task: NextTask, report: Report, stopping: Stopping) -> None:
-        from lit_byz.execution.task_run import compute
-
         while not stopping() and (task := next_task()) is not None:
+            from lit_byz.execution.task_run import compute  # for seconds, if there is any task
+
             outcome = compute(task, report)
             report(outcome)
             if outcome.status == "interrupted":
-                return  # the signal was for all of us
+                return  # what stopped it stops all of us

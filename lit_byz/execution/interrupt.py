@@ -1,12 +1,14 @@
 """Stopping early: by a signal, or because the result is known to be good enough."""
 
 import contextlib
+import multiprocessing
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+from lit_byz.tracking.logger import Tracker
 from lit_byz.training import AccuracyTracker, AfterRound, RoundCheckpoint
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -15,16 +17,23 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class StopOnSignal(AfterRound):
     """Ends a run at the next step's end, with a checkpoint; a second signal ends it at once."""
 
-    def __init__(self, checkpoint: RoundCheckpoint) -> None:
+    def __init__(
+        self, checkpoint: RoundCheckpoint, hurry: Callable[[bool], None] | None = None
+    ) -> None:
         super().__init__(checkpoint.eval_every)
         self.checkpoint = checkpoint
+        self.hurry = hurry or (lambda yes: None)
         self.requested: int | None = None
         self.impatient = False
         self.started_at = 0
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Handle the signals here; only a process's main thread can."""
+        """Handle the signals here; only a process's main thread can.
+
+        ``hurry`` is told of one, as somebody may be waiting who would not look here.
+        """
+        self.hurry(False)
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -51,9 +60,13 @@ class StopOnSignal(AfterRound):
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.requested is not None:
+            # One that comes twice to a process of a sweep was sent to all, and by the main one too.
+            if multiprocessing.parent_process() is not None:
+                return
             self.impatient = True
             raise KeyboardInterrupt
         self.requested = number
+        self.hurry(True)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self.started_at = pl_module.global_step
@@ -91,4 +104,27 @@ class StopAbove(AfterRound):
             return
         if self.accuracy.max_on(self.judged_on) >= self.bound:
             self.reached = True
+            self.checkpoint.stop(trainer)
+
+
+class StopWithoutStore(AfterRound):
+    """Ends a run, with a checkpoint, once its store has been away for too long.
+
+    A run that comes to its end meanwhile is saved as well. What went wrong while metrics were
+    written in the background is raised here.
+    """
+
+    def __init__(self, tracker: Tracker, checkpoint: RoundCheckpoint) -> None:
+        super().__init__(checkpoint.eval_every)
+        self.tracker = tracker
+        self.checkpoint = checkpoint
+        self.stopped = False
+
+    def after_round(self, trainer: Any, module: Any) -> None:
+        self.tracker.check()
+        if module.global_step >= trainer.max_steps:
+            if module.any_process(self.tracker.away):
+                self.checkpoint.save(trainer)
+        elif module.any_process(self.tracker.gone):
+            self.stopped = True
             self.checkpoint.stop(trainer)

@@ -77,7 +77,8 @@ def _save_for_mlflow(
 
     model = build_model(config)
     model.load_state_dict(state)
-    images = build("dataset", config.dataset).load(config.data.root)
+    dataset = build("dataset", config.dataset)
+    images = dataset.load(config.data.root)
     example, _ = next(images.test_batches(2))
     with torch.no_grad():
         output = model.eval()(example)
@@ -120,9 +121,10 @@ def load_model(run_id: str, which: str = "final", *, uri: str | None = None) -> 
 @torch.no_grad()
 def confusion(model: "nn.Module", config: DictConfig) -> tuple[np.ndarray, float]:
     """How many test images of each class were taken for each class, and the mean loss."""
-    images = build("dataset", config.dataset).load(config.data.root)
+    dataset = build("dataset", config.dataset)
+    images = dataset.load(config.data.root)
     loss = {"nll": nll_loss, "cross_entropy": cross_entropy}[loss_of(model, config.train.loss)]
-    classes = int(images.train_labels.max()) + 1
+    classes = int(dataset.classes)
     counts = np.zeros((classes, classes), dtype=np.int64)
     total = 0.0
     model.eval()

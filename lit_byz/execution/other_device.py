@@ -22,7 +22,8 @@ def main() -> None:
         quiet_lightning,
         users_callbacks,
     )
-    from lit_byz.execution.interrupt import StopAbove, StopOnSignal
+    from lit_byz.execution.interrupt import StopAbove, StopOnSignal, StopWithoutStore
+    from lit_byz.tracking.logger import Tracker
     from lit_byz.training import AccuracyTracker, RoundCheckpoint, ShardedWorkers, StrongestDamage
 
     torch.set_num_threads(job["threads"])
@@ -38,6 +39,7 @@ def main() -> None:
         if config.tracking.strongest_every:
             callbacks.insert(1, StrongestDamage(config.tracking.strongest_every))
         callbacks += [StopAbove(bound, accuracy, checkpoint, judged_on), StopOnSignal(checkpoint)]
+        callbacks.append(StopWithoutStore(Tracker(), checkpoint))
         trainer = make_trainer(config, callbacks, None, ShardedWorkers())
         module = make_module(config)
         trainer.fit(module, ckpt_path=job["resumed"], weights_only=True)

@@ -1,8 +1,10 @@
 """Local processes that compute tasks."""
 
 import contextlib
+import math
 import multiprocessing
 import os
+import select
 import signal
 import sys
 import threading
@@ -13,6 +15,7 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
+from types import ModuleType
 
 from lit_byz.execution._preload import MAIN
 from lit_byz.execution.executor import GRACE, NextTask, Report, Stopping
@@ -20,6 +23,8 @@ from lit_byz.execution.tasks import Progress, Task
 from lit_byz.tracking.outcome import Outcome
 
 THREADS = "OMP_NUM_THREADS"
+# Without it Python would look for modules in the working directory first, before installed ones.
+SAFE_PATH = "PYTHONSAFEPATH"
 
 
 @dataclass
@@ -55,12 +60,16 @@ class LocalProcesses:
         forking = multiprocessing.get_context("forkserver")
         forking.set_forkserver_preload(["lit_byz.execution._preload"])
         # A folder for temporary files with a very long name leaves no room for the socket's.
-        with contextlib.suppress(OSError), _environment({THREADS: "1", MAIN: str(os.getpid())}):
+        with (
+            contextlib.suppress(OSError),
+            _environment({THREADS: "1", MAIN: str(os.getpid()), SAFE_PATH: "1"}),
+            _without_main(),
+        ):
             forkserver.ensure_running()
             self._context = forking
 
     def run(self, next_task: NextTask, report: Report, stopping: Stopping) -> None:
-        self.get_ready()
+        patience = math.inf
         try:
             while True:
                 idle = [child for child in self._children if child.task is None]
@@ -73,10 +82,12 @@ class LocalProcesses:
                     return
                 if stopping():
                     self._terminate()
+                    patience = min(patience, time.monotonic() + GRACE)
+                if time.monotonic() > patience:
+                    self._kill()
                 self._listen(report)
         except KeyboardInterrupt:
-            for child in self._children:
-                child.process.kill()
+            self._kill()
             raise
         finally:
             self.stop()
@@ -112,13 +123,19 @@ class LocalProcesses:
                 child.asked = True
                 child.process.terminate()
 
+    def _kill(self) -> None:
+        for child in self._children:
+            child.process.kill()
+
     def _start(self) -> _Child:
+        self.get_ready()
         assert self._context is not None
         ours, theirs = self._context.Pipe()
         # What a process is forked from may have started in another environment.
         place = list(sys.path), dict(os.environ)
         process = self._context.Process(target=_serve, args=(theirs, *place), daemon=True)
-        process.start()
+        with _without_main():
+            process.start()
         theirs.close()
         child = _Child(process, ours)
         self._children.append(child)
@@ -156,11 +173,27 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Start processes that do not run the main program's script again.
+
+    They would, to have what it defines. Nothing here needs that, and a user's script that calls
+    ``lit_byz.sweep`` without asking for its ``__name__`` would start a sweep in every process.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
 def _serve(pipe: Connection, path: list[str], environment: dict[str, str]) -> None:
     """A local process: one thread, task after task, until the pipe closes."""
     # Ctrl-C reaches every process of a terminal; the main process decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    sys.stdout = sys.stderr  # what a run prints is no part of the command's answer
     os.environ.clear()
     os.environ.update({**environment, THREADS: "1"})
     sys.path[:] = path
@@ -169,9 +202,11 @@ def _serve(pipe: Connection, path: list[str], environment: dict[str, str]) -> No
     from lit_byz.execution.task_run import compute
 
     def report(progress: Progress) -> None:
-        # A main process that is gone is no failure of the run, which will be told to end.
+        # A main process that is gone is no failure of the run, which will be told to end. One that
+        # waits for a store does not read: what it can do without is not worth waiting for it.
         with contextlib.suppress(OSError):
-            pipe.send(progress)
+            if progress.note or select.select([], [pipe], [], 0)[1]:
+                pipe.send(progress)
 
     torch.set_num_threads(1)
     while True:

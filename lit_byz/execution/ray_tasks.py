@@ -6,8 +6,9 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from lit_byz.errors import BadRequest, RunFailed
 from lit_byz.execution.executor import GRACE, NextTask, Report, Stopping
@@ -15,15 +16,20 @@ from lit_byz.execution.ray_board import Board
 from lit_byz.execution.ray_worker import Place, compute_remotely
 from lit_byz.execution.tasks import Progress, Task
 from lit_byz.tracking.outcome import Outcome
+from lit_byz.tracking.store import open_store
+
+# How often a task is given to the cluster again after it was lost with its worker or its node.
+RETRIES = 3
 
 
 @dataclass
 class RayTasks:
-    """Ray core tasks, one thread each, as many at once as the cluster has CPUs.
+    """Ray core tasks, as many at once as the cluster has room for.
 
     ``address`` is a cluster's, or None for one on this machine with ``count`` CPUs (default: all).
-    The nodes of a cluster share the working directory, and the store with it unless that is a
-    server. A worker that is killed loses its task, which is reported as interrupted.
+    Where the store is a server that keeps artifacts itself, the nodes share nothing but that, and
+    checkpoints travel by it. Else they share the working directory, and the store with it. A task
+    that is lost with its worker or its node is tried again.
     """
 
     address: str | None = None
@@ -31,30 +37,22 @@ class RayTasks:
 
     def run(self, next_task: NextTask, report: Report, stopping: Stopping) -> None:
         with self._cluster() as ray:
-            board = ray.remote(num_cpus=0)(Board).remote()
-            remote = ray.remote(num_cpus=1, max_retries=0)(compute_remotely)
-            place = Place.here()
-            running: dict[Any, Task] = {}
+            work = _Work(ray, _make_board(ray), report)
             patience = math.inf
             try:
                 while True:
-                    slots = self.count or max(1, int(ray.cluster_resources().get("CPU", 1)))
-                    while len(running) < slots and (task := next_task()) is not None:
-                        running[remote.remote(task, place, board)] = task
-                    if not running:
+                    while work.has_room(self.count) and (task := next_task()) is not None:
+                        work.begin(task)
+                    if not work.running:
                         return
                     if stopping() and patience == math.inf:
-                        board.stop.remote()
+                        work.board.stop.remote()
                         patience = time.monotonic() + GRACE
                     if time.monotonic() > patience:
-                        _cancel(ray, running)
-                    done, _ = ray.wait(list(running), num_returns=len(running), timeout=0.5)
-                    for progress in _progress(ray, board):
-                        report(progress)
-                    for reference in done:
-                        report(_outcome(ray, reference, running.pop(reference)))
+                        work.cancel()
+                    work.listen(again=not stopping())
             finally:
-                _cancel(ray, running)
+                work.cancel()
 
     @contextlib.contextmanager
     def _cluster(self) -> Iterator[Any]:
@@ -84,23 +82,102 @@ class RayTasks:
             ray.shutdown()
 
 
-def _progress(ray: Any, board: Any) -> list[Progress]:
-    try:
-        taken = ray.get(board.take.remote())
-    except ray.exceptions.RayError:
-        return []  # the board's process was killed; the tasks go on
-    return [Progress(identity, *state) for identity, state in taken.items()]
+@dataclass
+class _Work:
+    """The tasks that a cluster has."""
+
+    ray: Any
+    board: Any
+    report: Report
+    running: dict[Any, tuple[Task, int]] = field(default_factory=dict)
+    _place: Place | None = None
+    _per_run: tuple[int, float] = (1, 0.0)
+
+    def has_room(self, count: int | None) -> bool:
+        cpus, gpus = self._per_run
+        there = self.ray.cluster_resources()
+        room = int(there.get("CPU", 1)) // cpus
+        if gpus:
+            room = min(room, int(there.get("GPU", 0) / gpus))
+        return len(self.running) < max(1, room if count is None else count)
+
+    def begin(self, task: Task, tries: int = 0) -> None:
+        if self._place is None:
+            self._place = _place_for(task)
+        if self._place.folder is None:
+            task = _by_the_store(task)
+        asked = task.config["resources"]
+        self._per_run = (asked["cpus"], asked["gpus"])
+        self._refuse_what_no_node_has()
+        remote = self.ray.remote(num_cpus=asked["cpus"], num_gpus=asked["gpus"], max_retries=0)(
+            compute_remotely
+        )
+        self.running[remote.remote(task, self._place, self.board)] = (task, tries)
+
+    def _refuse_what_no_node_has(self) -> None:
+        cpus, gpus = self._per_run
+        nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+        if not any(n.get("CPU", 0) >= cpus and n.get("GPU", 0) >= gpus for n in nodes):
+            raise BadRequest(
+                f"resources.cpus = {cpus}, resources.gpus = {gpus:g}: no node of the Ray cluster "
+                "has that"
+            )
+
+    def listen(self, *, again: bool) -> None:
+        """Pass on what tasks tell; those that were lost begin ``again``, or are interrupted."""
+        done, _ = self.ray.wait(list(self.running), num_returns=len(self.running), timeout=0.5)
+        for progress in self._progress():
+            self.report(progress)
+        for reference in done:
+            task, tries = self.running.pop(reference)
+            try:
+                outcome: Outcome = self.ray.get(reference)
+            except self.ray.exceptions.RayError as error:
+                text = " ".join(str(getattr(error, "cause", None) or error).split())[:500]
+                if again and tries < RETRIES:
+                    note = f"lost with its worker, tried again ({text[:100]})"
+                    self.report(
+                        Progress(task.identity, 0, task.config["train"]["steps"], 0.0, note)
+                    )
+                    self.begin(task, tries + 1)
+                    continue
+                outcome = Outcome(task.identity, "interrupted", error=text)
+            self.report(outcome)
+
+    def _progress(self) -> list[Progress]:
+        try:
+            taken = self.ray.get(self.board.take.remote())
+        except self.ray.exceptions.RayError:
+            return []  # the board's process was killed; the tasks go on
+        return [Progress(who, step, of, best, text) for who, (step, of, best), text in taken]
+
+    def cancel(self) -> None:
+        for reference in self.running:
+            self.ray.cancel(reference, force=True)
 
 
-def _outcome(ray: Any, reference: Any, task: Task) -> Outcome:
-    try:
-        outcome: Outcome = ray.get(reference)
-    except ray.exceptions.RayError as error:
-        text = " ".join(str(getattr(error, "cause", None) or error).split())[:500]
-        return Outcome(task.identity, "interrupted", error=text)
-    return outcome
+def _make_board(ray: Any) -> Any:
+    """The board, on the node of the main process: another one may go."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+    return ray.remote(num_cpus=0, scheduling_strategy=here)(Board).remote()
 
 
-def _cancel(ray: Any, running: dict[Any, Task]) -> None:
-    for reference in running:
-        ray.cancel(reference, force=True)
+def _place_for(task: Task) -> Place:
+    """Where tasks work: in the main process's folder, unless the store keeps all that they need."""
+    tracking = task.config["tracking"]
+    store = open_store(tracking["uri"])
+    if not store.is_server:
+        return Place.here()
+    found = store.client.get_experiment_by_name(tracking["experiment"])
+    location = "" if found is None else str(found.artifact_location)
+    return Place.here(shared=urlsplit(location).scheme in ("", "file"))
+
+
+def _by_the_store(task: Task) -> Task:
+    """A task whose checkpoints travel, unless its config says how."""
+    storage = task.config["storage"]
+    if storage["uri"] is not None:
+        return task
+    return replace(task, config={**task.config, "storage": {**storage, "uri": "mlflow"}})

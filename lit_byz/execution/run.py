@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 
 from lit_byz.config.compose import compose, to_plain
 from lit_byz.config.identity import Identity, identify, of_callbacks
-from lit_byz.errors import BadRequest
+from lit_byz.execution import checkpoints
 from lit_byz.execution.assemble import (
     make_module,
     make_trainer,
@@ -21,10 +21,13 @@ from lit_byz.execution.assemble import (
 )
 from lit_byz.execution.checkpoints import KeepIdentity, digest_of, identity_in, refuse_other_run
 from lit_byz.execution.devices import several_devices
-from lit_byz.execution.kept import kept_models, load_model, save_models
+from lit_byz.execution.kept import kept_models, save_models
+from lit_byz.execution.result import TrainResult, from_store
+from lit_byz.tracking.claims import ClaimLost
+from lit_byz.tracking.evaluations import means
 from lit_byz.tracking.names import label
+from lit_byz.tracking.new_run import Attempt
 from lit_byz.tracking.runs import (
-    Attempt,
     TrackedRun,
     checkpoint_given,
     claimed,
@@ -34,52 +37,8 @@ from lit_byz.tracking.runs import (
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
-    from torch import nn
 
-    from lit_byz.training import RobustDSGD
-
-Points = list[tuple[int, float]]
-
-
-@dataclass(frozen=True)
-class TrainResult:
-    """What a run came to. ``status`` is finished, diverged, interrupted or bounded.
-
-    A bounded run was stopped because its maximal accuracy had passed a bound that was given: its
-    maximum is a lower bound of what it would have reached. ``history`` maps each metric's name to
-    its (step, value) pairs. ``reused`` says that the run had been finished before, and nothing was
-    computed. ``other_code`` names the code of runs with the same settings that were not taken,
-    because other code has computed them. With ``data.validation`` there is a maximum on the images
-    held out as well, and the test accuracy at that step.
-    """
-
-    status: str
-    max_accuracy: float
-    step_of_max: int
-    accuracy: float
-    history: dict[str, Points]
-    run_id: str | None
-    identity: str
-    seconds: float
-    steps_done: int
-    gradients: str | None
-    reused: bool = False
-    resumed_at: int | None = None
-    other_code: tuple[str, ...] = ()
-    trained: "nn.Module | None" = None
-    max_val_accuracy: float | None = None
-    test_at_val_max: float | None = None
-
-    @property
-    def model(self) -> "nn.Module":
-        """The trained model with its last parameters; a reused run's is read from the store."""
-        if self.trained is not None:
-            return self.trained
-        if self.run_id is None:
-            raise BadRequest("the run is not tracked: its model was not kept")
-        return load_model(self.run_id, uri=self.store_uri)
-
-    store_uri: str | None = None
+    from lit_byz.training import AccuracyTracker, RobustDSGD
 
 
 def train(
@@ -114,15 +73,21 @@ def train_attempt(
 
     ``judged_on`` names the images whose accuracy ``stop_above`` bounds: ``test`` or ``val``.
     """
-    with claimed(attempt):
-        others = computed_otherwise(attempt) if attempt.config.resume == "auto" else []
-        run = open_run(attempt)
-        if run.finished:
-            return _from_store(run)
-        with _failures_recorded(run):
-            enough = (stop_above, judged_on)
-            result = _fit(attempt.config, run, list(callbacks), progress, enough)
-    return replace(result, other_code=tuple(others))
+    lost: TrackedRun | None = None
+    while True:
+        with claimed(attempt) as claim, contextlib.suppress(ClaimLost):
+            others = computed_otherwise(attempt) if attempt.config.resume == "auto" else []
+            run = open_run(attempt, claim)
+            if run.finished:
+                if lost is not None:
+                    lost.throw_away()
+                return from_store(run)
+            lost = run
+            with _failures_recorded(run):
+                enough = (stop_above, judged_on)
+                result = _fit(attempt.config, run, list(callbacks), progress, enough)
+            return replace(result, other_code=tuple(others))
+        # Another process has taken it over; its result is ours, too.
 
 
 def _composed(config: DictConfig | Mapping[str, Any] | Sequence[str]) -> DictConfig:
@@ -154,42 +119,35 @@ def _fit(
     progress: bool,
     stop_at: tuple[float | None, str],
 ) -> TrainResult:
-    from lit_byz.execution.interrupt import StopAbove, StopOnSignal
+    from lit_byz.execution.interrupt import StopAbove, StopOnSignal, StopWithoutStore
     from lit_byz.execution.run_progress import RunProgress
-    from lit_byz.tracking.logger import KeepHistory
-    from lit_byz.training import (
-        AccuracyTracker,
-        AttackLogger,
-        BestParameters,
-        RoundCheckpoint,
-        StrongestDamage,
-        ThresholdLogger,
-        Throughput,
-    )
+    from lit_byz.training import AccuracyTracker, BestParameters, RoundCheckpoint
 
     begin = time.perf_counter()
     keep = kept_models(config, part_of_study=run.parent_run_id is not None)
     module = make_module(config)
     run.describe(config, module)
     accuracy, every = AccuracyTracker(), config.train.eval_every
-    checkpoint = RoundCheckpoint(run.checkpoint, config.train.checkpoint_every, every)
-    stop = StopOnSignal(checkpoint)
+    saved = run.put_aside
+    checkpoint = RoundCheckpoint(run.checkpoint, config.train.checkpoint_every, every, saved)
+    stop = StopOnSignal(checkpoint, run.hurry)
+    without_store = StopWithoutStore(run.tracker, checkpoint)
     enough = StopAbove(stop_at[0], accuracy, checkpoint, stop_at[1])
-    own: list[Callback] = [ThresholdLogger(), AttackLogger(), accuracy]
-    own += [Throughput(every, accuracy), KeepHistory(run.tracker)]
-    own.append(KeepIdentity(run.code))
-    if config.tracking.strongest_every:
-        own.append(StrongestDamage(config.tracking.strongest_every))
     best = BestParameters() if keep in ("best", "both") else None
-    own += [] if best is None else [best]
+    own = [*_observers(config, run, accuracy), *([] if best is None else [best])]
     own += [*users_callbacks(config), *callbacks]
     if progress:
-        own.append(RunProgress(accuracy, label(config)))
-    resumed = run.checkpoint if run.resuming else None
+        own.append(RunProgress(accuracy, label(config), every))
+    resumed = checkpoints.tell_other_torch(run) if run.resuming else None
     with quiet_lightning(), several_devices(to_plain(config), resumed, stop_at) as strategy:
-        trainer = make_trainer(config, [*own, checkpoint, enough, stop], run.tracker, strategy)
+        trainer = make_trainer(
+            config, [*own, checkpoint, enough, stop, without_store], run.tracker, strategy
+        )
         with stop.listening():
             trainer.fit(module, ckpt_path=resumed, weights_only=True)
+            accuracy.on_train_end(trainer, module)  # which a run saved at its end has not heard
+    if without_store.stopped:
+        raise run.gone()
     status = "finished" if module.diverged_at is None else "diverged"
     if trainer.global_step < config.train.steps and module.diverged_at is None:
         status = "bounded" if enough.reached else "interrupted"
@@ -197,6 +155,8 @@ def _fit(
     if complete and module.iterate is not None:
         reached = module.evaluate_at(module.iterate, config.data.test_batch_size)
         run.tracker.log_metrics({"test/random_iterate_accuracy": reached}, module.iterate_step)
+    if complete:
+        run.tracker.log_metrics(means(run.tracker.history.pairs()), trainer.global_step - 1)
     held_out = len(module.batches.held_out) > 0
     result = TrainResult(
         status=status,
@@ -231,40 +191,39 @@ def _fit(
     return result
 
 
+def _observers(
+    config: DictConfig, run: TrackedRun, accuracy: "AccuracyTracker"
+) -> "list[Callback]":
+    """What looks on, and what it has seen into the checkpoints."""
+    from lit_byz.tracking.logger import KeepHistory
+    from lit_byz.training import (
+        AttackLogger,
+        InitialAccuracy,
+        StrongestDamage,
+        ThresholdLogger,
+        Throughput,
+    )
+
+    found: list[Callback] = [InitialAccuracy(config.data.test_batch_size)]
+    found += [ThresholdLogger(), AttackLogger(), accuracy]
+    found += [Throughput(config.train.eval_every, accuracy), KeepHistory(run.tracker)]
+    found.append(KeepIdentity(run.code))
+    if config.tracking.strongest_every:
+        found.append(StrongestDamage(config.tracking.strongest_every))
+    return found
+
+
 def _finish(config: DictConfig, run: TrackedRun, module: "RobustDSGD", result: TrainResult) -> None:
     """What is recorded once a run has come to its end."""
     from lit_byz.report.figures import run_figures
+    from lit_byz.report.words import run_words
 
     run.tag("lit_byz.gradients", str(result.gradients))
     if run.store is not None:
         with TemporaryDirectory() as folder:
-            for path in run_figures(result.history, label(config), Path(folder)):
+            title, chance = run_words(to_plain(config)), 1 / module.classes
+            for path in run_figures(result.history, title, Path(folder), chance):
                 run.tracker.save_file(path, "figures")
-
-
-def _from_store(run: TrackedRun) -> TrainResult:
-    """The result of a run that had been finished before."""
-    assert run.store is not None
-    assert run.run_id is not None
-    found = run.store.client.get_run(run.run_id)
-    keys = found.data.metrics
-    history = {key: run.store.history(run.run_id, key) for key in keys}
-    return TrainResult(
-        status=found.data.tags.get("lit_byz.status", "finished"),
-        max_accuracy=keys["test/max_accuracy"],
-        step_of_max=int(keys["step_of_max"]),
-        accuracy=keys.get("test/accuracy", 0.0),
-        history=history,
-        run_id=run.run_id,
-        identity=run.identity,
-        seconds=0.0,
-        steps_done=len(history.get("server/non_finite", [])),
-        gradients=found.data.tags.get("lit_byz.gradients"),
-        reused=True,
-        store_uri=run.store.uri,
-        max_val_accuracy=keys.get("val/max_accuracy"),
-        test_at_val_max=keys.get("test/accuracy_at_val_max"),
-    )
 
 
 @contextlib.contextmanager

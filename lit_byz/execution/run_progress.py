@@ -3,20 +3,23 @@
 import math
 from typing import Any
 
-from lightning.pytorch.callbacks import Callback
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lit_byz.training import AccuracyTracker
+from lit_byz.training import AccuracyTracker, AfterRound
 
 # Without a terminal, one line for each of so many parts of the run.
 PARTS = 10
 
 
-class RunProgress(Callback):
-    """A bar with accuracy, C_t and time left; plain lines where there is no terminal."""
+class RunProgress(AfterRound):
+    """A bar with accuracy, C_t and time left; plain lines where there is no terminal.
 
-    def __init__(self, accuracy: AccuracyTracker, title: str) -> None:
+    What is shown of a step is that of its parameters, where they are evaluated.
+    """
+
+    def __init__(self, accuracy: AccuracyTracker, title: str, eval_every: int) -> None:
+        super().__init__(eval_every)
         self.accuracy = accuracy
         self.title = title
         self.console = Console(stderr=True)
@@ -37,12 +40,12 @@ class RunProgress(Callback):
         total = pl_module.settings.steps
         self.task = self.bar.add_task("", total=total, completed=pl_module.global_step)
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
-        done, total = pl_module.global_step, pl_module.settings.steps
+    def after_round(self, trainer: Any, module: Any) -> None:
+        done, total = module.global_step, module.settings.steps
         if self.bar is not None:
-            self.bar.update(self.task, completed=done, description=self._state(pl_module))
+            self.bar.update(self.task, completed=done, description=self._state(module))
         elif done * PARTS // total > (done - 1) * PARTS // total:
-            line = f"step {done}/{total}  {self._state(pl_module)}".rstrip()
+            line = f"step {done}/{total}  {self._state(module)}".rstrip()
             self.console.print(line, highlight=False)
 
     def _state(self, module: Any) -> str:

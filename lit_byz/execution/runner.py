@@ -5,6 +5,7 @@ outcome, the ledger writes the cell, and so on until the strategy has nothing le
 """
 
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from lit_byz.execution.board import Board, Strategy
 from lit_byz.execution.executor import Executor, Inline
 from lit_byz.execution.tasks import Progress, Task
 from lit_byz.tracking.ledger import Ledger
+from lit_byz.tracking.names import name_in_study
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.records import StudyRecord
 
@@ -29,22 +31,28 @@ class Memory:
 
     Results are taken as they are; failures unless they are to be tried again; a run that was only
     bounded where a bound is enough. What else was seen on the way is kept: runs that were killed,
-    and runs of the same settings that other code has computed.
+    and runs of the same settings that other code has computed, or this code with another torch.
+    Without a ledger nothing is known.
     """
 
-    ledger: Ledger
+    ledger: Ledger | None
     retry_failed: bool = False
     bounds_suffice: bool = False
     begun: dict[str, Sequence[str]] = field(default_factory=dict)
     other_code: dict[str, str] = field(default_factory=dict)
+    other_torch: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, points: Sequence[Point]) -> Mapping[str, Outcome]:
-        known = {}
+        known: dict[str, Outcome] = {}
+        if self.ledger is None:
+            return known
         for identity, found in self.ledger.look_up(points).items():
             self.begun[identity] = found.begun
             outcome = found.outcome
             if outcome is not None and self._counts(outcome):
                 known[identity] = outcome
+                if found.other_torch:
+                    self.other_torch[identity] = found.other_torch
             elif found.other_code:
                 self.other_code[identity] = found.other_code[0]
         return known
@@ -66,6 +74,7 @@ class Runner:
     running: dict[str, Progress] = field(default_factory=dict)
     computed: list[Outcome] = field(default_factory=list)
     stopping: bool = False
+    disk_full: bool = False
 
     @property
     def board(self) -> Board:
@@ -102,7 +111,8 @@ class Runner:
         point = proposal.point
         self.running[point.identity] = Progress(point.identity, 0, point.steps, 0.0)
         above = self._cell_run(point.cell)
-        return Task(point.plain, point.code, above, proposal.stop_above, self.board.judged_on)
+        limits = (proposal.stop_above, self.board.judged_on)
+        return Task(point.plain, point.code, above, *limits, name_in_study(point))
 
     def _note(self, message: Progress | Outcome, watch: Watch) -> None:
         if isinstance(message, Progress):
@@ -111,6 +121,10 @@ class Runner:
             self.running.pop(message.identity, None)
             if not message.reused:
                 self.computed.append(message)
+            if message.store_gone:  # for all of us
+                self.ledger.store.patience.hurried = True
+            if message.disk_full:
+                self.stopping = self.disk_full = True
             self.strategy.hear(message)
             self._write_changed()
         watch(self, message)
@@ -118,11 +132,16 @@ class Runner:
     def _cell_run(self, cell: str) -> str:
         return self.ledger.open_cell(self.board.record(cell), self.board.cells[cell].points[0])
 
-    def _write_changed(self, *, last: bool = False) -> None:
-        cells = list(self.board.cells) if last else sorted(self.board.changed)
-        for cell in cells:
+    def _write_changed(self) -> None:
+        for cell in sorted(self.board.changed):
             self._cell_run(cell)
-            self.ledger.write_cell(self.board.record(cell), self.board.outcomes, last=last)
+            self.ledger.write_cell(self.board.record(cell), self.board.outcomes)
+        self.board.changed.clear()
+
+    def _write_all(self) -> None:
+        cells = self.board.cells
+        every = [(self.board.record(name), cell.points[0]) for name, cell in cells.items()]
+        self.ledger.write_cells(every, self.board.outcomes)
         self.board.changed.clear()
 
     def _interrupted(self) -> bool:
@@ -132,7 +151,7 @@ class Runner:
         """Leave nothing in the store that looks as if it went on."""
         for identity, point in self.board.dropped.items():
             self.ledger.end_killed(point, self.memory.begun.get(identity, ()))
-        self._write_changed(last=True)
+        self._write_all()
         facts = {**self.record.facts, **self.strategy.facts()}
         self.record = replace(self.record, facts=facts)
         self.ledger.close_study(
@@ -145,8 +164,12 @@ class Runner:
             if self.stopping:
                 raise KeyboardInterrupt
             self.stopping = True
+            self.ledger.store.patience.hurried = True  # nobody waits for a store that is away
             tell("stopping: the runs that are on save themselves; Ctrl-C again stops at once")
 
+        if threading.current_thread() is not threading.main_thread():
+            yield  # which alone hears signals
+            return
         before = {number: signal.signal(number, interrupted) for number in HEARD}
         try:
             yield

@@ -12,7 +12,8 @@ class Task:
     """A run to compute: a composed config as plain data, so that it can be sent anywhere.
 
     ``stop_above`` is the maximal accuracy beyond which the run cannot matter any more, on the
-    images that ``judged_on`` names: ``test``, or ``val`` for those held out.
+    images that ``judged_on`` names: ``test``, or ``val`` for those held out. ``name`` is what the
+    run is called in the store.
     """
 
     config: dict[str, Any]
@@ -20,6 +21,7 @@ class Task:
     parent_run_id: str | None = None
     stop_above: float | None = None
     judged_on: str = "test"
+    name: str | None = None
 
     @property
     def identity(self) -> str:
@@ -28,9 +30,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a task is."""
+    """How far a task is; ``note`` is something that whoever watches should read."""
 
     identity: str
     step: int
     steps: int
     max_accuracy: float
+    note: str = ""

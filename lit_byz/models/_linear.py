@@ -6,23 +6,21 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from lit_byz._checks import check_integer
-from lit_byz.models._registry import MODELS, check_images
+from lit_byz.models._registry import MODELS, check_inputs
 
 MOST_LAYERS = 1000
 
 
 @MODELS.register("logreg")
 class LogisticRegression(nn.Module):
-    """Multinomial logistic regression: one linear layer on the pixels."""
+    """Multinomial logistic regression: one linear layer on the pixels or features."""
 
     output = "log_probabilities"
 
     def __init__(self, shape: Sequence[int] = (1, 28, 28), classes: int = 10) -> None:
         super().__init__()
-        channels, height, width = check_images("logreg", shape, classes)
-        self.layers = nn.Sequential(
-            nn.Flatten(), nn.Linear(channels * height * width, classes), nn.LogSoftmax(dim=-1)
-        )
+        size = check_inputs("logreg", shape, classes)
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(size, classes), nn.LogSoftmax(dim=-1))
 
     def forward(self, images: Tensor) -> Tensor:
         return self.layers(images)
@@ -41,14 +39,14 @@ class MLP(nn.Module):
         hidden: Sequence[int] = (100,),
     ) -> None:
         super().__init__()
-        channels, height, width = check_images("mlp", shape, classes)
+        size = check_inputs("mlp", shape, classes)
         for units in hidden:
             check_integer("mlp", "each width in hidden", units, 1)
         if len(hidden) > MOST_LAYERS:
             raise ValueError(
                 f"mlp: hidden must have at most {MOST_LAYERS} widths, got {len(hidden)}"
             )
-        widths = [channels * height * width, *hidden]
+        widths = [size, *hidden]
         layers: list[nn.Module] = [nn.Flatten()]
         for inputs, outputs in itertools.pairwise(widths):
             layers += [nn.Linear(inputs, outputs), nn.ReLU()]

@@ -5,6 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lit_byz.report.drawing import (
+    chance_of,
+    draw_chance,
+    in_percent,
+    legend_below,
+    pictures,
+    save,
+)
 from lit_byz.report.rendering import (
     Reader,
     Rendered,
@@ -14,11 +22,14 @@ from lit_byz.report.rendering import (
     problems,
     setting,
 )
+from lit_byz.report.words import WORST_CASE, cell_words
 from lit_byz.tracking.records import CellResult, StudyResult
 from lit_byz.tracking.worst_case import WorstCase
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+MARKS = {"exact": "o", "at most": "v", "at least": "^"}
 
 # A worst case at one f, mean over seeds.
 Level = Summary
@@ -68,7 +79,7 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     arms = arms_of(result, full)
     title = f"{setting(result)}: {used} runs, full grid {whole}"
     picture, numbers = files_in(folder, "breakdown")
-    figure(arms, most, threshold, title, picture)
+    figure(arms, most, threshold, title, picture, chance_of(str(facts["dataset"])))
     numbers.write_text(csv_of(arms))
     lines = [f"{name or 'one arm'}: {_verdict(arm, most, honest)}" for name, arm in arms.items()]
     lines.append(f"bisection: {used} runs, {100 * used / whole:.0f} % of the full grid's {whole}")
@@ -86,7 +97,7 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     metrics = {name: float(f) for name, f in answers.items() if f is not None}
     metrics["breakdown/runs_used"] = float(used)
     made = table(arms, most, threshold, title)
-    return Rendered([made, *lines], [picture, numbers], content, metrics)
+    return Rendered([made, *lines], [*pictures(picture), numbers], content, metrics)
 
 
 def arms_of(result: StudyResult, full: StudyResult | None) -> dict[str, ArmResult]:
@@ -207,39 +218,47 @@ def csv_of(arms: Arms) -> str:
     return as_csv(header, rows)
 
 
-def figure(arms: Arms, most: int, threshold: float, title: str, path: Path) -> None:
+def figure(
+    arms: Arms, most: int, threshold: float, title: str, path: Path, chance: float | None = None
+) -> None:
     """Worst-case accuracy against f: the probed points, the threshold, and where an arm breaks."""
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(6.4, 4), layout="constrained")
+    drawn = Figure(figsize=(6.6, 4.4), layout="constrained")
     axes = drawn.subplots()
+    kinds: dict[str, None] = {}
     for place, (name, arm) in enumerate(arms.items()):
         colour = f"C{place % 10}"
         full = arm.scanned is not None
         levels = arm.scanned.levels if arm.scanned is not None else arm.levels
         x = sorted(levels)
         means = [levels[f].mean for f in x]
-        label = f"{name or 'one arm'}: {answer(arm.breakdown, arm.decided, most)}"
+        verdict = answer(arm.breakdown, arm.decided, most)
+        verdict = f"breaks down at {verdict}" if arm.breakdown is not None else verdict
+        label = f"{cell_words(name, 'one arm')}: {verdict}"
         style = "-" if full else ":"
         axes.plot(x, means, style, color=colour, label=label, linewidth=1.3)
         for f, level in sorted(arm.levels.items()):
             error = level.std if level.seeds > 1 else None
-            marker = {"exact": "o", "at most": "v", "at least": "^"}[level.kind]
-            axes.errorbar(f, level.mean, yerr=error, fmt=marker, color=colour, markersize=6)
+            kinds[level.kind] = None
+            axes.errorbar(
+                f, level.mean, yerr=error, fmt=MARKS[level.kind], color=colour, markersize=6
+            )
         if arm.breakdown is not None:
             # In turns where two arms break at the same f.
             dashes = (4 * place, (4, 4 * len(arms) - 4 or 4))
             axes.axvline(arm.breakdown, color=colour, linestyle=dashes, alpha=0.7)
+    for kind in kinds:
+        axes.plot([], [], MARKS[kind], color="0.3", markersize=6, label=f"worst case: {kind}")
     axes.axhline(threshold, color="black", linewidth=0.8)
-    axes.annotate(
-        f"threshold {threshold:g}", (most, threshold), ha="right", va="bottom", fontsize=8
-    )
-    axes.set(xlabel="Byzantine workers f", ylabel="worst-case maximal accuracy", ylim=(0, 1))
+    text = f"threshold {100 * threshold:g} %"
+    axes.annotate(text, (0.73, threshold), ha="left", va="bottom", fontsize=8)
+    draw_chance(axes, chance)
+    in_percent(axes.yaxis)
+    axes.set(xlabel="number of Byzantine workers f", ylabel=WORST_CASE, ylim=(0, 1.02))
     axes.set_xticks(range(1, most + 1))
     axes.set_xlim(0.7, most + 0.3)
-    axes.set_title(f"{title}\n● exact, ▼ at most, ▲ at least; dashed: breakdown", fontsize=8)
+    axes.set_title(f"{title}\ndashed: where it breaks down", fontsize=9)
     axes.grid(alpha=0.3)
-    if arms:
-        axes.legend(fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    drawn.savefig(path, dpi=140)
+    legend_below(drawn, [axes])
+    save(drawn, path)

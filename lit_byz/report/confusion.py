@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lit_byz.report.drawing import in_percent, save
 from lit_byz.report.rendering import as_csv
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def figure(counts: np.ndarray, title: str, path: Path) -> None:
         text = f"{100 * share:.0f}"
         axes.text(column, row, text, ha="center", va="center", fontsize=7, color=colour)
     axes.set(xticks=range(len(counts)), yticks=range(len(counts)))
-    axes.set(xlabel="taken for", ylabel="class of the image")
+    axes.set(xlabel="taken for class", ylabel="class")
     axes.set_title(title, fontsize=9)
-    drawn.colorbar(image, ax=axes, shrink=0.8, label="share of the class's images")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    drawn.savefig(path, dpi=140)
+    bar = drawn.colorbar(image, ax=axes, shrink=0.8, label="share of the class's images in %")
+    in_percent(bar.ax.yaxis)
+    save(drawn, path)

@@ -4,20 +4,32 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lit_byz.report.drawing import draw_chance, in_percent, save
+from lit_byz.report.words import STEPS
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Points = Sequence[tuple[int, float]]
 
 
-def run_figures(history: Mapping[str, Points], title: str, folder: Path) -> list[Path]:
+INITIAL = "test/initial_accuracy"
+
+
+def run_figures(
+    history: Mapping[str, Points], title: str, folder: Path, chance: float | None = None
+) -> list[Path]:
     """Accuracy over the steps, C_t against ‖m̄‖ with the damage, and the damage's limits.
 
-    What a run did not record is not drawn; returns the paths of the PNGs.
+    What a run did not record is not drawn; returns the paths of the PNGs. Steps are counted as in
+    all that people read: after the first step 1, and 0 are the initial parameters. MLflow's steps
+    start at 0, for the first one.
     """
     made = []
     if history.get("test/accuracy"):
-        made.append(_draw(folder / "accuracy.png", title, lambda axes: _accuracy(axes, history)))
+        made.append(
+            _draw(folder / "accuracy.png", title, lambda axes: _accuracy(axes, history, chance))
+        )
     if history.get("honest/mean_norm"):
         made.append(_draw(folder / "norms.png", title, lambda axes: _norms(axes, history)))
     if history.get("attack/bound") or history.get("attack/strongest_damage"):
@@ -33,18 +45,51 @@ def _draw(path: Path, title: str, fill: Callable[["Axes"], None]) -> Path:
     fill(axes)
     axes.set_title(title, fontsize=9)
     axes.grid(alpha=0.3)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
+    axes.set_xlim(left=0)
+    save(figure, path, formats=("png",))
     return path
 
 
-def _accuracy(axes: "Axes", history: Mapping[str, Points]) -> None:
-    steps, values = zip(*history["test/accuracy"], strict=True)
-    axes.plot(steps, values, color="tab:blue")
-    best = max(values)
+def after_steps(points: Points) -> tuple[list[int], list[float]]:
+    """How many steps had been done, and the values then."""
+    return [step + 1 for step, _ in points], [value for _, value in points]
+
+
+def accuracy_curve(history: Mapping[str, Points]) -> tuple[list[int], list[float]]:
+    """The test accuracy over the steps, from the initial parameters on if it was measured then."""
+    steps, values = after_steps(history["test/accuracy"])
+    initial = [value for _, value in history.get(INITIAL, ())][:1]
+    return [0] * len(initial) + steps, initial + values
+
+
+def _accuracy(axes: "Axes", history: Mapping[str, Points], chance: float | None) -> None:
+    steps, values = accuracy_curve(history)
+    axes.plot(steps, values, color="tab:blue", marker="." if len(steps) < 60 else None)
+    reached = after_steps(history["test/accuracy"])
+    best = max(reached[1])
+    where = reached[0][reached[1].index(best)]
     axes.axhline(best, color="tab:blue", linestyle=":", linewidth=1)
-    axes.annotate(f"maximum {best:.3f}", (steps[-1], best), ha="right", va="bottom", fontsize=8)
-    axes.set(xlabel="step", ylabel="test accuracy", ylim=(0, 1.05))
+    axes.annotate(
+        f"maximum {100 * best:.1f} % after step {where}",
+        (0.99, best),
+        xycoords=("axes fraction", "data"),
+        ha="right",
+        va="bottom",
+        fontsize=8,
+    )
+    draw_chance(axes, chance)
+    if chance is not None:
+        axes.annotate(
+            "chance",
+            (0.99, chance),
+            xycoords=("axes fraction", "data"),
+            ha="right",
+            va="bottom",
+            fontsize=8,
+            color="0.35",
+        )
+    in_percent(axes.yaxis)
+    axes.set(xlabel=STEPS, ylabel="test accuracy in %", ylim=(0, 1.05))
 
 
 def _damages(axes: "Axes", history: Mapping[str, Points]) -> None:
@@ -59,12 +104,13 @@ def _damages(axes: "Axes", history: Mapping[str, Points]) -> None:
 
 def _norms(axes: "Axes", history: Mapping[str, Points]) -> None:
     lines = (
-        ("arc/threshold", "threshold $C_t$", "tab:red"),
+        ("clip/threshold", "threshold $C_t$", "tab:red"),
         ("honest/mean_norm", r"honest mean $\|\bar m_t\|$", "tab:blue"),
         ("honest/max_norm", "longest honest momentum", "tab:gray"),
         ("attack/damage", r"damage $\|R_t - \bar m_t\|$", "tab:orange"),
     )
     _lines(axes, history, lines)
+    axes.set_ylabel("Euclidean norm")
 
 
 def _lines(
@@ -73,7 +119,6 @@ def _lines(
     """Metrics with their labels and colours, over the steps; what is missing is left out."""
     for key, label, colour in lines:
         if history.get(key):
-            steps, values = zip(*history[key], strict=True)
-            axes.plot(steps, values, label=label, color=colour, linewidth=1)
-    axes.set(xlabel="step", yscale="log")
+            axes.plot(*after_steps(history[key]), label=label, color=colour, linewidth=1)
+    axes.set(xlabel=STEPS, yscale="log")
     axes.legend(fontsize=8)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lit_byz.report.drawing import chance_of, draw_chance, in_percent, pictures, save
 from lit_byz.report.rendering import (
     MARKERS,
     Reader,
@@ -18,6 +19,7 @@ from lit_byz.report.rendering import (
     setting,
     shown_worst_case,
 )
+from lit_byz.report.words import WORST_CASE, cell_words
 from lit_byz.tracking.records import CellResult, StudyResult
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     runs = sum(len(cell.record.runs) for cell in result.of_kind("cell"))
     title = f"{setting(result)}: {runs} runs"
     picture, numbers = files_in(folder, "init_scaling")
-    figure(curves, norms, title, picture)
+    figure(curves, norms, title, picture, chance_of(str(result.record.facts["dataset"])))
     numbers.write_text(csv_of(curves, norms))
     powers = {problem: growth(by_scale) for problem, by_scale in norms.items()}
     lines = [
@@ -59,7 +61,9 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     ]
     metrics = {f"initial_gradient/power {p}".strip(): v for p, v in powers.items() if v is not None}
     content = {**_plain(curves, norms), "power_of_mu": powers, **problems(result)}
-    return Rendered([table(curves, norms, title), *lines], [picture, numbers], content, metrics)
+    return Rendered(
+        [table(curves, norms, title), *lines], [*pictures(picture), numbers], content, metrics
+    )
 
 
 def curves_of(result: StudyResult) -> Curves:
@@ -151,24 +155,25 @@ def csv_of(curves: Curves, norms: Norms) -> str:
     return as_csv(["what", "method", "mu", "attack", "seed", "value", "lower_bound"], rows)
 
 
-def figure(curves: Curves, norms: Norms, title: str, path: Path) -> None:
+def figure(
+    curves: Curves, norms: Norms, title: str, path: Path, chance: float | None = None
+) -> None:
     """Left the worst case against μ, one line per method; right the initial gradients."""
     from matplotlib.figure import Figure
 
     drawn = Figure(figsize=(10, 3.8), layout="constrained")
     left, right = drawn.subplots(1, 2)
-    _draw_accuracy(left, curves)
+    _draw_accuracy(left, curves, chance)
     _draw_norms(right, norms)
     for axes in (left, right):
-        axes.set_xlabel("scale of the initial parameters, μ")
+        axes.set_xlabel("factor of the initial parameters μ")
         axes.set_xticks(scales(curves), [f"{scale:g}" for scale in scales(curves)])
         axes.grid(alpha=0.3)
     drawn.suptitle(title, fontsize=9)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    drawn.savefig(path, dpi=140)
+    save(drawn, path)
 
 
-def _draw_accuracy(axes: "Axes", curves: Curves) -> None:
+def _draw_accuracy(axes: "Axes", curves: Curves, chance: float | None) -> None:
     for place, (method, by_scale) in enumerate(curves.items()):
         known = {scale: cell.worst_case for scale, cell in sorted(by_scale.items())}
         found = {scale: worst for scale, worst in known.items() if worst.kind != "unknown"}
@@ -179,13 +184,15 @@ def _draw_accuracy(axes: "Axes", curves: Curves) -> None:
         low = [worst.mean - worst.std for worst in found.values()]
         high = [worst.mean + worst.std for worst in found.values()]
         marker = MARKERS[place % len(MARKERS)]
-        (line,) = axes.plot(x, means, marker=marker, markersize=5, label=method)
+        (line,) = axes.plot(x, means, marker=marker, markersize=5, label=cell_words(method))
         axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         for scale, worst in found.items():
             if not worst.exact:
                 sign = "≥" if worst.kind == "at least" else "≤"
                 axes.annotate(sign, (scale, worst.mean), ha="right", va="bottom", fontsize=8)
-    axes.set(ylabel="worst-case maximal accuracy", ylim=(0, 1))
+    draw_chance(axes, chance)
+    in_percent(axes.yaxis)
+    axes.set(ylabel=WORST_CASE, ylim=(0, 1.02))
     if axes.lines:
         axes.legend(fontsize=8)
 
@@ -213,7 +220,7 @@ def _draw_norms(axes: "Axes", norms: Norms) -> None:
                 alpha=0.2,
                 linewidth=0,
             )
-    axes.set(yscale="log", ylabel="norm of an initial honest gradient")
+    axes.set(yscale="log", ylabel="Euclidean norm of an initial honest gradient")
     if axes.lines:
         axes.legend(fontsize=8)
 

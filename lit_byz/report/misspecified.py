@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lit_byz.report.drawing import in_percent, pictures, save
 from lit_byz.report.rendering import (
     SIGNS,
     Reader,
@@ -16,6 +17,7 @@ from lit_byz.report.rendering import (
     problems,
     setting,
 )
+from lit_byz.report.words import WORST_CASE, cell_words
 from lit_byz.tracking.records import StudyResult
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
         for name, matrix in found.items()
     ]
     content = {"arms": arms, "left_out": [list(p) for p in left_out], **problems(result)}
-    return Rendered([table(found, title), *lines], [picture, numbers], content)
+    return Rendered([table(found, title), *lines], [*pictures(picture), numbers], content)
 
 
 def matrices_of(result: StudyResult) -> Mapping[str, Matrix]:
@@ -122,13 +124,14 @@ def figure(matrices: Mapping[str, Matrix], title: str, path: Path) -> None:
             )
         axes.set_xticks(range(len(columns)), [str(real) for real in columns])
         axes.set_yticks(range(len(rows)), [str(declared) for declared in rows])
-        axes.set(xlabel="real f", ylabel="declared f̂")
-        axes.set_title(name or "one arm", fontsize=9)
+        axes.set(xlabel="real f (Byzantine workers)", ylabel="declared f̂")
+        axes.set_title(cell_words(name, "one arm"), fontsize=9)
     if image is not None:
-        drawn.colorbar(image, ax=list(panels), label="worst-case maximal accuracy")
+        bar = drawn.colorbar(image, ax=list(panels))
+        bar.set_label(WORST_CASE.replace(" maximal", "\nmaximal"), fontsize=8)
+        in_percent(bar.ax.yaxis)
     drawn.suptitle(title, fontsize=9)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    drawn.savefig(path, dpi=140)
+    save(drawn, path)
 
 
 def _grid(matrix: Matrix, rows: Sequence[int], columns: Sequence[int]) -> list[list[float]]:

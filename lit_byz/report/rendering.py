@@ -1,13 +1,17 @@
 """What a report of a study consists of, and how its numbers are written."""
 
 import csv
+import hashlib
 import io
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from lit_byz.report.drawing import pictures
 from lit_byz.tracking.records import CellResult, StudyResult
 from lit_byz.tracking.worst_case import Accuracy, WorstCase
 
@@ -48,10 +52,15 @@ def summarise(accuracies: Iterable[Accuracy]) -> Summary | None:
     found = list(accuracies)
     if not found:
         return None
-    values = [accuracy.value for accuracy in found]
-    spread = statistics.stdev(values) if len(values) > 1 else 0.0
+    values = tuple(accuracy.value for accuracy in found)
     kind = "at least" if any(accuracy.lower_bound for accuracy in found) else "exact"
-    return Summary(statistics.fmean(values), spread, len(values), kind)
+    return Summary(statistics.fmean(values), _spread(values), len(values), kind)
+
+
+@lru_cache(maxsize=10_000)
+def _spread(values: tuple[float, ...]) -> float:
+    # In fractions, which takes its time, and for every table and figure anew.
+    return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
 def of_worst_case(found: WorstCase) -> Summary | None:
@@ -73,6 +82,19 @@ def shown_worst_case(cell: CellResult) -> str:
     return f"{text} ({', '.join(reasons)})" if reasons else text
 
 
+def shown_end(cell: CellResult, measure: str) -> str:
+    """The worst case of what a cell's runs ended with, by the same rules."""
+    summary = of_worst_case(cell.worst_cases[measure])
+    return "unknown" if summary is None else str(summary)
+
+
+def legend(cells: Iterable[CellResult]) -> list[str]:
+    """What the signs mean that stand before bounds."""
+    every = [worst for cell in cells for worst in (cell.worst_case, *cell.worst_cases.values())]
+    kinds = {worst.kind for worst in every} - {"exact", "unknown"}
+    return [f"{SIGNS[kind].strip()}: {kind}" for kind in sorted(kinds)]
+
+
 def as_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Rows below a header, as text."""
     text = io.StringIO()
@@ -86,6 +108,20 @@ def files_in(folder: Path, name: str) -> tuple[Path, Path]:
     """Where a report's figure and its numbers go; the folder is made."""
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{name}.png", folder / f"{name}.csv"
+
+
+def mark_of(code: str, *shown: str) -> str:
+    """What tells pictures apart: all that is shown, and the code (a file) that draws it."""
+    parts = [metadata.version("matplotlib"), Path(code).read_text(encoding="utf-8"), *shown]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def is_drawn(path: Path, mark: str) -> bool:
+    """Whether a PNG with this mark in its metadata is there: large studies take seconds to draw."""
+    if not all(each.is_file() for each in pictures(path)):
+        return False
+    with path.open("rb") as file:
+        return mark.encode() in file.read(1000)
 
 
 def setting(result: StudyResult) -> str:

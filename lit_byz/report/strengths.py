@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lit_byz.report.rendering import as_csv, of_worst_case
+from lit_byz.report.drawing import draw_chance, in_percent, legend_below, save
+from lit_byz.report.rendering import SIGNS, as_csv, is_drawn, mark_of, of_worst_case
+from lit_byz.report.words import WORST_CASE, cell_words
 from lit_byz.tracking.records import CellResult
 from lit_byz.tracking.worst_case import WorstCase, worst_case
 
@@ -20,6 +22,13 @@ if TYPE_CHECKING:
 # From the weakest to the strongest, as far as they are named.
 ORDER = ("published", "coarse", "line", "grid", "span")
 SEARCHED = ("foe", "alie")
+IN_WORDS = {
+    "published": "published line search",
+    "coarse": "20 factors",
+    "line": "climbing from the grid's peaks",
+    "grid": "refined grid",
+    "span": "span: all that can be made",
+}
 
 
 def strength_of(attack: str) -> str | None:
@@ -124,32 +133,43 @@ def csv_of(cells: Sequence[CellResult]) -> str:
     return as_csv(["cell", "strength", "worst_case", "std", "seeds", "kind"], rows)
 
 
-def figure(cells: Sequence[CellResult], title: str, path: Path) -> None:
-    """A group of bars per cell, one for each strength; hatched where it is a bound."""
+def figure(
+    cells: Sequence[CellResult], title: str, path: Path, chance: float | None = None
+) -> None:
+    """A group of bars per cell, one for each strength; a bound is hatched and has its sign."""
+    mark = mark_of(__file__, title, csv_of(cells), repr(chance))
+    if is_drawn(path, mark):
+        return
     from matplotlib.figure import Figure
 
     strengths = strengths_of(cells)
     width = 0.8 / max(len(strengths), 1)
-    drawn = Figure(figsize=(2.5 + 1.1 * len(cells), 4), layout="constrained")
+    drawn = Figure(figsize=(2.8 + 1.5 * len(cells), 4.4), layout="constrained")
     axes = drawn.subplots()
     for place, strength in enumerate(strengths):
         found = [(x, at_strength(cell, strength)) for x, cell in enumerate(cells)]
         known = [(x, worst) for x, worst in found if worst is not None and worst.known]
+        places = [x + (place - (len(strengths) - 1) / 2) * width for x, _ in known]
         axes.bar(
-            [x + (place - (len(strengths) - 1) / 2) * width for x, _ in known],
+            places,
             [worst.mean for _, worst in known],
             width,
             yerr=[worst.std for _, worst in known] if any(w.seeds > 1 for _, w in known) else None,
             hatch=["" if worst.exact else "//" for _, worst in known],
-            label=strength,
+            label=IN_WORDS.get(strength, strength),
             edgecolor="white",
         )
-    names = [(cell.name or "one cell").replace(", ", "\n") for cell in cells]
+        for x, (_, worst) in zip(places, known, strict=True):
+            if not worst.exact:
+                sign = SIGNS[worst.kind].strip()
+                axes.annotate(sign, (x, worst.mean), ha="center", va="bottom", fontsize=9)
+    names = [cell_words(cell.name).replace(", ", ",\n").replace(" (", "\n(") for cell in cells]
     axes.set_xticks(range(len(cells)), names, fontsize=7)
-    axes.set(ylabel="worst-case maximal test accuracy", ylim=(0, 1))
-    axes.set_title(f"{title}, by strength of the attack (hatched: a bound)", fontsize=9)
+    draw_chance(axes, chance)
+    in_percent(axes.yaxis)
+    axes.set(ylabel=WORST_CASE, ylim=(0, 1.02))
+    axes.set_title(f"{title}, by how hard the attackers search (hatched: a bound)", fontsize=9)
     axes.grid(axis="y", alpha=0.3)
-    if strengths:
-        axes.legend(fontsize=8, title="attackers search", title_fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    drawn.savefig(path, dpi=140)
+    axes.set_axisbelow(True)
+    legend_below(drawn, [axes])
+    save(drawn, path, mark)

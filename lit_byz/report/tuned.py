@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lit_byz.report.drawing import chance_of
+from lit_byz.report.words import SYMBOLS
 from lit_byz.tracking.records import CellResult, StudyResult
 
 
@@ -25,6 +27,10 @@ class TrialResult:
     @property
     def settings(self) -> str:
         return ", ".join(f"{key} = {shown(value)}" for key, value in self.params.items())
+
+    @property
+    def in_words(self) -> str:
+        return ", ".join(f"{SYMBOLS.get(k, k)} = {shown(v)}" for k, v in self.params.items())
 
     @property
     def percent(self) -> str:
@@ -66,7 +72,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class Tuned:
-    """A study of ``keys``; those in ``log`` are searched on a log scale."""
+    """A study of ``keys``; those in ``log`` are searched on a log scale.
+
+    ``chance`` is the accuracy of guessing.
+    """
 
     title: str
     keys: Sequence[str]
@@ -76,6 +85,7 @@ class Tuned:
     cost: Cost
     log: frozenset[str] = frozenset()
     judged_on: str = "test"
+    chance: float | None = None
 
     @property
     def images(self) -> str:
@@ -116,6 +126,7 @@ def tuned(result: StudyResult) -> Tuned:
         cost=_cost(trials, facts["runs_per_trial"], facts["steps_per_trial"]),
         log=frozenset(facts["log"]),
         judged_on=facts.get("judged_on", "test"),
+        chance=chance_of(str(facts["dataset"])),
     )
 
 

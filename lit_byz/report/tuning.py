@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from lit_byz.report.drawing import pictures
 from lit_byz.report.rendering import (
     Reader,
     Rendered,
@@ -36,7 +37,7 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     numbers.write_text(csv_of(study))
     lines = verdict(study)
     with text.open("w") as file:
-        console = Console(file=file, width=200)
+        console = Console(file=file, width=200, force_jupyter=False)
         console.print(table(study))
         for line in lines:
             console.print(line, highlight=False)
@@ -50,7 +51,7 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     if study.best is not None:
         tags = {f"lit_byz.best.{key}": str(v) for key, v in study.best.params.items()}
     content = {**_plain(study, result), **problems(result)}
-    files = [curve, history, numbers, text]
+    files = [*pictures(curve), *pictures(history), numbers, text]
     return Rendered([table(study), *lines], files, content, _metrics(study), tags)
 
 

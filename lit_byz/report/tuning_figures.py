@@ -1,16 +1,20 @@
 """The pictures of a tuning study."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lit_byz.report.drawing import draw_chance, in_percent, legend_below, save
 from lit_byz.report.tuned import TrialResult, Tuned, shown
+from lit_byz.report.words import SYMBOLS, cell_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = {"arc": "tab:green", "none": "tab:red"}
+Place = Callable[[TrialResult], float]
 
 
 def history_figure(study: Tuned, path: Path) -> None:
@@ -31,7 +35,7 @@ def history_figure(study: Tuned, path: Path) -> None:
         x, y = zip(*steps, strict=True)
         axes.step(x, y, where="post", color="tab:blue", linewidth=1.2, label="best so far")
     _lines(axes, study)
-    axes.set(xlabel="trial")
+    axes.set(xlabel="number of the trial")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     _finish(drawn, axes, study, path)
 
@@ -57,23 +61,40 @@ def _panel(axes: "Axes", study: Tuned, key: str) -> None:
         return float(trial.params[key]) if numeric else places[shown(trial.params[key])]
 
     if numeric and len(study.keys) == 1:  # with several keys neighbours differ in the others
-        done = [trial for trial in study.trials if trial.state == "complete"]
-        known = sorted((place(trial), trial.value or 0.0) for trial in done)
-        axes.plot(*zip(*known, strict=True), color="tab:blue", linewidth=1.2, zorder=2)
+        _curve(axes, study, place)
     _points(axes, study, place)
     _lines(axes, study)
     if key in study.log:
         axes.set_xscale("log")
     if not numeric:
         axes.set_xticks(range(len(places)), list(places))
-    axes.set(xlabel=f"{key} (log scale)" if key in study.log else key)
+    name = SYMBOLS.get(key, key)
+    name = f"threshold {name} of static clipping" if key == "clip.C" else name
+    axes.set(xlabel=f"{name} (log scale)" if key in study.log else name)
 
 
-def _points(axes: "Axes", study: Tuned, place: Callable[[TrialResult], float]) -> None:
+def _curve(axes: "Axes", study: Tuned, place: Place) -> None:
+    """A line that no trial contradicts: through the pruned ones, which it cannot lie above.
+
+    Dashed where an end is a bound, as the curve is at most there.
+    """
+    found = [t for t in study.trials if t.value is not None and t.state in ("complete", "pruned")]
+    # Where one value was tried several times, what is known best: the lowest bound, or the result.
+    by_place: dict[float, TrialResult] = {}
+    for trial in sorted(found, key=lambda t: (t.state != "complete", t.value or 0.0)):
+        by_place.setdefault(place(trial), trial)
+    for (x, one), (next_x, other) in itertools.pairwise(sorted(by_place.items())):
+        exact = one.state == other.state == "complete"
+        style, alpha = ("-", 1.0) if exact else ("--", 0.55)
+        y = (one.value or 0.0, other.value or 0.0)
+        axes.plot((x, next_x), y, style, color="tab:blue", linewidth=1.2, alpha=alpha, zorder=2)
+
+
+def _points(axes: "Axes", study: Tuned, place: Place) -> None:
     """A dot for each complete trial, an open triangle for what a pruned one is at most."""
     for state, marker, colour, label in (
         ("complete", "o", "tab:blue", "worst case of a trial"),
-        ("pruned", "v", "none", "pruned: at most"),
+        ("pruned", "v", "white", "pruned: at most this"),
     ):
         found = [t for t in study.trials if t.state == state and t.value is not None]
         if found:
@@ -85,7 +106,7 @@ def _points(axes: "Axes", study: Tuned, place: Callable[[TrialResult], float]) -
                 axes.vlines(x, 0, y, color="tab:blue", alpha=0.15, linewidth=1.2, zorder=1)
     best = study.best
     if best is not None and best.value is not None:
-        label = f"best: {best.settings}"
+        label = f"best: {best.in_words}, {100 * best.value:.1f} %"
         at = [place(best)], [best.value]
         axes.scatter(*at, marker="*", s=190, c="gold", edgecolors="black", label=label, zorder=4)
 
@@ -95,7 +116,7 @@ def _lines(axes: "Axes", study: Tuned) -> None:
         if comparison.value is None:
             continue
         short = comparison.name.split("=")[-1]
-        label = f"{comparison.name}: {100 * comparison.value:.1f} %"
+        label = f"{cell_words(comparison.name)}: {100 * comparison.value:.1f} %"
         colour = COLOURS.get(short, f"C{number + 3}")
         style = "-" if number % 2 else "--"
         axes.axhline(comparison.value, color=colour, linestyle=style, linewidth=1.4, label=label)
@@ -107,13 +128,12 @@ def _finish(
     values = [t.value for t in study.trials if t.value is not None]
     values += [c.value for c in study.comparisons if c.value is not None]
     top = max(values, default=1.0)
-    axes.set(ylabel=f"worst-case maximal {study.images} accuracy")
+    in_percent(axes.yaxis)
+    axes.set_ylabel(f"worst-case maximal {study.images} accuracy in %", fontsize=9)
     axes.set_ylim(0, min(1.05, math.ceil(10 * top + 0.5) / 10))
     for each in (axes, *others):
+        draw_chance(each, study.chance)
         each.grid(alpha=0.3)
     drawn.suptitle(study.title, fontsize=9)
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        drawn.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    drawn.savefig(path, dpi=140)
+    legend_below(drawn, [axes])
+    save(drawn, path)

@@ -6,24 +6,32 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from lit_byz.report import strengths
+from lit_byz.report import strengths, worst_case_figure
+from lit_byz.report.drawing import chance_of, pictures
 from lit_byz.report.rendering import (
-    MARKERS,
-    SIGNS,
     Reader,
     Rendered,
     as_csv,
     files_in,
-    of_worst_case,
+    legend,
     plain_worst_case,
     problems,
+    shown_end,
     shown_worst_case,
     summarise,
 )
-from lit_byz.tracking.records import CellResult, StudyResult
+from lit_byz.report.words import ACCURACY, legend_of_attacks
+from lit_byz.tracking.cells import NAMES as ENDS
+from lit_byz.tracking.records import CellResult, PlannedRun, StudyResult
+from lit_byz.tracking.worst_case import WorstCase
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+COLUMNS = ["cell", "attack", "seed", "max_accuracy", "lower_bound", "status"]
+# What of the runs' ends is shown, as a table calls it.
+HEADINGS = {"last_accuracy": "last", "mean_last": "last five"}
+WIDEST = 100
 
 
 def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
@@ -31,25 +39,21 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     cells = result.of_kind("cell")
     title = f"{len(result.runs)} runs on {result.record.facts['dataset']}"
     picture, numbers = files_in(folder, "worst_case")
-    figure(cells, title, picture)
+    chance = chance_of(str(result.record.facts["dataset"]))
+    worst_case_figure.figure(cells, title, picture, chance)
     numbers.write_text(csv_of(cells))
     text = folder / "worst_case.txt"
     with text.open("w") as file:
-        Console(file=file, width=200).print(table(cells, ""))
-    metrics = {
-        f"worst_case/{cell.name or place}": cell.worst_case.mean
-        for place, cell in enumerate(cells)
-        if cell.worst_case.exact
-    }
-    printed, files = [table(cells, title)], [picture, numbers, text]
+        Console(file=file, width=200, force_jupyter=False).print(table(cells, ""))
+    printed, files = tables(cells, title), [*pictures(picture), numbers, text]
     if len(strengths.strengths_of(cells)) > 1:
         drawn, listed = files_in(folder, "strengths")
-        strengths.figure(cells, title, drawn)
+        strengths.figure(cells, title, drawn, chance)
         listed.write_text(strengths.csv_of(cells))
         printed.append(strengths.table(cells))
-        files += [drawn, listed]
+        files += [*pictures(drawn), listed]
     content = {"cells": [_plain(cell) for cell in cells], **problems(result)}
-    return Rendered(printed, files, content, metrics)
+    return Rendered(printed, files, content)
 
 
 def attacks_of(cells: Sequence[CellResult]) -> list[str]:
@@ -57,16 +61,42 @@ def attacks_of(cells: Sequence[CellResult]) -> list[str]:
     return list(dict.fromkeys(attack for cell in cells for attack in cell.attacks))
 
 
-def table(cells: Sequence[CellResult], title: str) -> "Table":
-    """For a terminal: a row per cell, the weakest attack and the worst case standing out."""
+def tables(cells: Sequence[CellResult], title: str) -> "list[Table]":
+    """The table; where that would be too wide, what the runs ended with in one of its own."""
+    whole = table(cells, title)
+    if Console(width=1000).measure(whole).maximum <= min(WIDEST, Console().width):
+        return [whole]
+    return [table(cells, title, ends=False), _ends_table(cells)]
+
+
+def _ends_table(cells: Sequence[CellResult]) -> "Table":
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left", caption=_caption(cells))
+    made = Table(caption=_caption(cells, "worst cases in %"))
+    made.add_column("cell")
+    for heading in ("worst case", *HEADINGS.values()):
+        made.add_column(heading, justify="right")
+    for cell in cells:
+        ends = [shown_end(cell, measure) for measure in ENDS]
+        made.add_row(cell.name or "one cell", f"[bold]{shown_worst_case(cell)}[/bold]", *ends)
+    return made
+
+
+def table(cells: Sequence[CellResult], title: str, *, ends: bool = True) -> "Table":
+    """For a terminal: a row per cell, the weakest attack and the worst case standing out.
+
+    With ``ends`` also the worst cases of what the runs ended with.
+    """
+    from rich.table import Table
+
+    made = Table(title=title, title_justify="left", caption=_caption(cells, ends=ends))
     made.add_column("cell")
     attacks = attacks_of(cells)
     for attack in attacks:
         made.add_column(attack, justify="right")
     made.add_column("worst case", justify="right")
+    for heading in HEADINGS.values() if ends else ():
+        made.add_column(heading, justify="right")
     best = max((c.worst_case.mean for c in cells if c.worst_case.exact), default=None)
     for cell in cells:
         found = {attack: summarise(cell.of_attack(attack).values()) for attack in attacks}
@@ -80,76 +110,61 @@ def table(cells: Sequence[CellResult], title: str) -> "Table":
             row.append(f"[red]{text}[/red]" if summary and summary.mean == low else text)
         worst = cell.worst_case
         style = "bold green" if worst.exact and worst.mean == best else "bold"
-        made.add_row(cell.name or "one cell", *row, f"[{style}]{shown_worst_case(cell)}[/{style}]")
+        row.append(f"[{style}]{shown_worst_case(cell)}[/{style}]")
+        row += [shown_end(cell, measure) for measure in ENDS] if ends else []
+        made.add_row(cell.name or "one cell", *row)
     return made
 
 
-def _caption(cells: Sequence[CellResult]) -> str:
-    kinds = {cell.worst_case.kind for cell in cells} - {"exact", "unknown"}
-    legend = [f"{SIGNS[kind].strip()}: {kind}" for kind in sorted(kinds)]
-    return "; ".join(["maximal test accuracy in %", *legend])
+def _caption(cells: Sequence[CellResult], what: str = ACCURACY, *, ends: bool = True) -> str:
+    if ends:
+        what += "; last, last five: worst cases of the last evaluation, of the mean of the last 5"
+    first = "; ".join([what, *legend(cells)])
+    names = legend_of_attacks(attacks_of(cells))
+    return f"{first}\n{names}" if names else first
 
 
 def csv_of(cells: Sequence[CellResult]) -> str:
     """Every number: one line per cell, attack and seed, and two per cell's worst case."""
     rows: list[list[Any]] = []
     for cell in cells:
-        for run in cell.record.runs:
-            outcome = cell.outcome(run)
-            accuracy = None if outcome is None else outcome.accuracy
-            status = "missing" if outcome is None else outcome.status
-            start = [cell.name, run.attack, run.seed]
-            if accuracy is None:
-                rows.append([*start, "", "", status])
-            else:
-                rows.append([*start, accuracy.value, accuracy.lower_bound, status])
+        ends = [_end_columns(cell, run) for run in cell.record.runs]
+        rows += [[*row, *end] for row, end in zip(run_rows(cell), ends, strict=True)]
         worst = cell.worst_case
-        for what, value in (("mean", worst.mean), ("std", worst.std)):
-            shown = "" if worst.kind == "unknown" else value
-            rows.append([cell.name, "worst case", what, shown, not worst.exact, worst.kind])
-    return as_csv(["cell", "attack", "seed", "max_accuracy", "lower_bound", "status"], rows)
+        for what in ("mean", "std"):
+            row = [cell.name, "worst case", what, _number(worst, what), not worst.exact, worst.kind]
+            for found in (cell.worst_cases[measure] for measure in ENDS):
+                row += [_number(found, what), found.kind]
+            rows.append(row)
+    columns = [column for name in ENDS.values() for column in (name, f"{name}_kind")]
+    return as_csv([*COLUMNS, *columns], rows)
 
 
-def figure(cells: Sequence[CellResult], title: str, path: Path) -> None:
-    """A bar per cell for its worst case, and a mark for each attack above it."""
-    from matplotlib.figure import Figure
+def _number(worst: WorstCase, what: str) -> Any:
+    return "" if worst.kind == "unknown" else getattr(worst, what)
 
-    drawn_cells = [cell for cell in cells if of_worst_case(cell.worst_case) is not None]
-    attacks = attacks_of(cells)
-    drawn = Figure(figsize=(7, 1.2 + 0.55 * max(len(drawn_cells), 1)), layout="constrained")
-    axes = drawn.subplots()
-    for row, cell in enumerate(drawn_cells):
-        worst = cell.worst_case
-        error = worst.std if worst.seeds > 1 else None
-        hatch = None if worst.exact else "//"
-        axes.barh(
-            row, worst.mean, height=0.55, color="tab:blue", alpha=0.45, xerr=error, hatch=hatch
-        )
-        text = shown_worst_case(cell).replace(" (", " % (", 1)
-        text = text if " %" in text else f"{text} %"
-        # On a bright patch, or the hatching would run through it.
-        patch = None if worst.exact else {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
-        axes.annotate(text, (0.01, row), va="center", fontsize=8, bbox=patch)
-    for place, attack in enumerate(attacks):
-        points = [
-            (summary.mean, row)
-            for row, cell in enumerate(drawn_cells)
-            if (summary := summarise(cell.of_attack(attack).values())) is not None
-        ]
-        if points:
-            x, y = zip(*points, strict=True)
-            marker = MARKERS[place % len(MARKERS)]
-            axes.scatter(x, y, marker=marker, s=28, label=attack, zorder=3)
-    names = [cell.name or "one cell" for cell in drawn_cells]
-    axes.set_yticks(range(len(drawn_cells)), names, fontsize=8)
-    axes.set(xlabel="maximal test accuracy (bar: worst case; hatched: a bound)", xlim=(0, 1))
-    axes.invert_yaxis()
-    axes.set_title(title, fontsize=9)
-    axes.grid(axis="x", alpha=0.3)
-    if drawn_cells:
-        drawn.legend(loc="outside lower center", ncols=min(len(attacks), 6), fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    drawn.savefig(path, dpi=140)
+
+def _end_columns(cell: CellResult, run: PlannedRun) -> list[Any]:
+    """What a run ended with, and whether that is known."""
+    outcome = cell.outcome(run)
+    found = [None if outcome is None else outcome.measured(measure) for measure in ENDS]
+    pairs = [("", "unknown") if end is None else (end.value, "exact") for end in found]
+    return [entry for pair in pairs for entry in pair]
+
+
+def run_rows(cell: CellResult) -> list[list[Any]]:
+    """The runs of a cell as rows below :data:`COLUMNS`."""
+    rows: list[list[Any]] = []
+    for run in cell.record.runs:
+        outcome = cell.outcome(run)
+        accuracy = None if outcome is None else outcome.accuracy
+        status = "missing" if outcome is None else outcome.status
+        start = [cell.name, run.attack, run.seed]
+        if accuracy is None:
+            rows.append([*start, "", "", status])
+        else:
+            rows.append([*start, accuracy.value, accuracy.lower_bound, status])
+    return rows
 
 
 def _plain(cell: CellResult) -> dict[str, Any]:
@@ -158,4 +173,5 @@ def _plain(cell: CellResult) -> dict[str, Any]:
         for seed, accuracy in cell.of_attack(attack).items():
             by_attack[attack][str(seed)] = vars(accuracy)
     worst = plain_worst_case(cell.worst_case)
-    return {"cell": cell.name, "worst_case": worst, "max_accuracy": by_attack}
+    ends = {name: plain_worst_case(cell.worst_cases[m]) for m, name in ENDS.items()}
+    return {"cell": cell.name, "worst_case": worst, "max_accuracy": by_attack, "ends": ends}

@@ -12,11 +12,7 @@ from lit_byz.robust._aggregator import Explanation, RobustAggregator
 from lit_byz.robust._arc import ARC
 from lit_byz.robust._average import Average
 from lit_byz.robust._base import (
-    CLIPS,
-    MIXES,
-    RULES,
     Clip,
-    CoordinateRule,
     GeometricRule,
     Mix,
     Rule,
@@ -26,6 +22,7 @@ from lit_byz.robust._bucketing import Bucketing
 from lit_byz.robust._caf import CAF
 from lit_byz.robust._centered_clipping import CenteredClipping
 from lit_byz.robust._columns import Reduction
+from lit_byz.robust._coordinate_rule import CoordinateRule
 from lit_byz.robust._cwmed import CWMed
 from lit_byz.robust._cwtm import CWTM
 from lit_byz.robust._geometric_median import GeometricMedian
@@ -37,6 +34,7 @@ from lit_byz.robust._monna import MoNNA
 from lit_byz.robust._nnm import NNM
 from lit_byz.robust._no_clip import NoClip
 from lit_byz.robust._no_mix import NoMix
+from lit_byz.robust._registries import CLIPS, MIXES, RULES
 from lit_byz.robust._smea import SMEA
 from lit_byz.robust._static_clip import StaticClip
 

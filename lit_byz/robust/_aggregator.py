@@ -1,6 +1,6 @@
 """The server: clip, mix, rule."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -38,9 +38,9 @@ class Prepared:
     threshold: torch.Tensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class RobustAggregator:
-    """The server's whole step: ``rule(mix(clip(x)))``.
+    """The server's whole step: ``rule(mix(clip(x)))``; no clip and no mix are None.
 
     With ``bound_output`` the output is clipped at the longest of the vectors that went into the
     mix (F† in the paper's appendix), which Lemma 5.1 assumes of every rule.
@@ -52,17 +52,28 @@ class RobustAggregator:
     """
 
     rule: Rule
-    clip: Clip = field(default_factory=NoClip)
-    mix: Mix | None = None
-    bound_output: bool = False
+    clip: Clip
+    mix: Mix | None
+    bound_output: bool
 
-    def __post_init__(self) -> None:
-        parts = (("rule", self.rule, Rule), ("clip", self.clip, Clip), ("mix", self.mix, Mix))
+    def __init__(
+        self,
+        rule: Rule,
+        clip: Clip | None = None,
+        mix: Mix | None = None,
+        bound_output: bool = False,
+    ) -> None:
+        parts = (("rule", rule, Rule), ("clip", clip, Clip), ("mix", mix, Mix))
         for name, value, kind in parts:
-            if not isinstance(value, kind) and (name, value) != ("mix", None):
+            if not isinstance(value, kind) and (value is not None or name == "rule"):
+                none = "" if name == "rule" else ", or None for none"
                 raise TypeError(
-                    f"RobustAggregator: {name} must be a {kind.__name__}, got {value!r}"
+                    f"RobustAggregator: {name} must be a {kind.__name__}{none}, got {value!r}"
                 )
+        clip = NoClip() if clip is None else clip
+        made = {"rule": rule, "clip": clip, "mix": mix, "bound_output": bound_output}
+        for name, given in made.items():
+            object.__setattr__(self, name, given)
 
     def check(self, n: int) -> None:
         """Raise ValueError where this server cannot work on n vectors."""

@@ -6,7 +6,8 @@ from fractions import Fraction
 import torch
 
 from lit_byz._checks import check_integer, check_minority, check_number
-from lit_byz.robust._base import CLIPS, Clip
+from lit_byz.robust._base import Clip
+from lit_byz.robust._registries import CLIPS
 
 
 @CLIPS.register("arc")

@@ -5,8 +5,9 @@ from typing import ClassVar
 
 import torch
 
-from lit_byz.robust._base import RULES, GeometricRule
+from lit_byz.robust._base import GeometricRule
 from lit_byz.robust._geometry import Geometry
+from lit_byz.robust._registries import RULES
 
 
 @RULES.register("average")

@@ -41,6 +41,10 @@ class Basis:
         """How many columns the vectors have, here and elsewhere."""
         return self.rows.shape[-1] if self.shard is None else self.shard.total
 
+    def over_rows(self, coefficients: torch.Tensor) -> torch.Tensor:
+        """Coefficients (..., size) over the vectors, as (..., m) over the rows that there are."""
+        return coefficients
+
     def agree(self, finite: bool) -> None:
         """Raise :class:`NonFiniteRows` unless all that is here, and elsewhere, is finite."""
         if self.trusted:
@@ -89,6 +93,11 @@ class Basis:
         return product
 
     @cached_property
+    def spread(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Mean and deviation of the rows (m, d), as :func:`coordinate_spread` has them."""
+        return coordinate_spread(self.rows)
+
+    @cached_property
     def first_copies(self) -> list[int]:
         """For each row of (m, d) the first row equal to it: attackers often send one vector."""
         squares = self.squared_norms.tolist()
@@ -113,7 +122,7 @@ class Basis:
             w = w.contiguous()
             self.agree(not _kernels.call("combine", self.rows, w, output))
             return output
-        if self.rows.dim() == 2:
+        if self.rows.dim() == 2 and w.dim() > 1:
             output = w @ self.rows
         else:
             output = (w.unsqueeze(-2) @ self.rows).squeeze(-2)
@@ -172,6 +181,24 @@ def _gram(rows: torch.Tensor, diagonal_only: bool) -> torch.Tensor:
         wide = block.double()
         out += wide.square().sum(1) if diagonal_only else wide @ wide.mT
     return out.cpu()
+
+
+def draw_columns(
+    basis: Basis, mean: torch.Tensor, deviation: torch.Tensor, even: float, count: int
+) -> torch.Tensor | None:
+    """``count`` columns (m, count) drawn by ``mean`` and ``deviation``; None where not compiled.
+
+    See ``sample_columns`` of the attacks, which is the same in torch.
+    """
+    if basis.shard is not None or not _kernels.serves(basis.rows):
+        return None
+    drawn = basis.rows.new_empty(basis.size, count)
+    basis.agree(
+        not _kernels.call(
+            "sample", basis.rows, mean.contiguous(), deviation.contiguous(), even, count, drawn
+        )
+    )
+    return drawn
 
 
 def coordinate_spread(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -7,8 +7,9 @@ import torch
 
 from lit_byz._checks import check_integer
 from lit_byz._streams import Stream, numpy_generator
-from lit_byz.robust._base import MIXES, Mix
+from lit_byz.robust._base import Mix
 from lit_byz.robust._geometry import Geometry
+from lit_byz.robust._registries import MIXES
 
 
 @MIXES.register("bucketing")

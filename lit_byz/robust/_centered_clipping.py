@@ -7,8 +7,9 @@ from torch.nn.functional import pad
 
 from lit_byz._checks import check_integer, check_number
 from lit_byz.robust._affine import origin, squared_distances_to
-from lit_byz.robust._base import RULES, GeometricRule
+from lit_byz.robust._base import GeometricRule
 from lit_byz.robust._geometry import Geometry
+from lit_byz.robust._registries import RULES
 
 
 @RULES.register("centered_clipping")

@@ -7,6 +7,9 @@ import torch
 from lit_byz.robust import _kernels
 from lit_byz.robust._network import sorting_network, window_network
 
+# What a pass over many probes answers where there are more rows than it is made for.
+TOO_MANY = -1
+
 
 @dataclass(frozen=True)
 class Reduction:
@@ -53,6 +56,35 @@ def reduce_columns(
     return _plain(basis, coefficients, n, reduction, centre, keep)
 
 
+def probe_columns(
+    basis: torch.Tensor,
+    coefficients: torch.Tensor,
+    n: int,
+    reduction: Reduction,
+    centre: torch.Tensor,
+    lengths: torch.Tensor,
+    *,
+    keep: bool = False,
+) -> ColumnsResult | None:
+    """What :func:`reduce_columns` says with a ``centre``, quicker where ``coefficients`` are few.
+
+    These are (K, n, m + 1), the last column for ``centre @ basis`` itself: most of them should be
+    zero, or the same in most rows. ``lengths`` (m + 1,) are the vectors' norms. None where there is
+    no such pass for these numbers.
+    """
+    if reduction.nearest or basis.dtype is not torch.float32 or not _kernels.serves(basis):
+        return None
+    probes = len(coefficients)
+    damages = torch.empty(probes, dtype=torch.float64)
+    output = basis.new_empty(probes, basis.shape[1]) if keep else None
+    c, target, sizes = (x.to(basis.dtype).contiguous() for x in (coefficients, centre, lengths))
+    limits = (reduction.begin, reduction.end)
+    broken = _kernels.call(
+        "probes", basis, c, probes, n, *limits, target, sizes, output, damages, effort=probes
+    )
+    return None if broken == TOO_MANY else ColumnsResult(output, damages, not broken)
+
+
 def _compiled(
     basis: torch.Tensor,
     coefficients: torch.Tensor | None,
@@ -85,6 +117,7 @@ def _compiled(
         target,
         output,
         damages,
+        effort=probes * n,
     )
     return ColumnsResult(output, damages, not broken)
 

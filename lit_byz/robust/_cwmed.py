@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from lit_byz.robust._base import RULES, CoordinateRule
 from lit_byz.robust._columns import Reduction
+from lit_byz.robust._coordinate_rule import CoordinateRule
+from lit_byz.robust._registries import RULES
 
 
 @RULES.register("cwmed")

@@ -54,7 +54,13 @@ class Geometry:
 
     def mixed(self, matrix: torch.Tensor) -> "Geometry":
         """The combinations ``matrix`` (..., rows, n) of these vectors."""
-        return Geometry(self.basis, matrix @ self.matrix)
+        n, rows, m = self.n, matrix.shape[-2], self.basis.size
+        own = self.matrix.reshape(-1, m)
+        if matrix.shape[:-2] != self.matrix.shape[:-2] or not _kernels.serves(own):
+            return Geometry(self.basis, matrix @ self.matrix)
+        mixed = torch.empty(*matrix.shape[:-2], rows, m, dtype=torch.float64)
+        _kernels.call("mixed", own.contiguous(), n, matrix.contiguous(), rows, mixed, effort=4)
+        return Geometry(self.basis, mixed)
 
     @cached_property
     def norms(self) -> torch.Tensor:
@@ -104,6 +110,7 @@ class Geometry:
             inner,
             distances,
             doubtful,
+            effort=self.n,
         )
         return inner, distances, doubtful if found else None
 
@@ -158,7 +165,7 @@ class Geometry:
         """The vectors themselves (..., n, d): the one place that forms them."""
         if self.coefficients is None:
             return self.basis.rows
-        return self.matrix.to(self.basis.rows) @ self.basis.rows
+        return self.basis.over_rows(self.matrix).to(self.basis.rows) @ self.basis.rows
 
     def combination_norms(self, coefficients: torch.Tensor) -> torch.Tensor:
         """‖coefficients @ basis‖ for coefficients (..., m) over the basis."""

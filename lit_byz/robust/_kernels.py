@@ -21,10 +21,13 @@ def serves(x: torch.Tensor) -> bool:
     )
 
 
-def call(name: str, x: torch.Tensor, *arguments: Any) -> int | None:
-    """Call ``name`` for the rows of ``x``, the thread count last; None where it returns nothing."""
+def call(name: str, x: torch.Tensor, *arguments: Any, effort: int = 1) -> int | None:
+    """Call ``name`` for the rows of ``x``, the thread count last; None where it returns nothing.
+
+    ``effort`` says how many times as long as a look at it every number takes.
+    """
     rows, columns = x.shape
     # Starting threads costs as much as a pass over this many numbers.
-    threads = torch.get_num_threads() if rows * columns >= WORTH_A_THREAD else 1
+    threads = torch.get_num_threads() if rows * columns * effort >= WORTH_A_THREAD else 1
     found: int | None = function(name, x.dtype)(x, x.stride(0), rows, columns, *arguments, threads)
     return found

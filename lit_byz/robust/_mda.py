@@ -2,7 +2,7 @@
 
 import torch
 
-from lit_byz.robust._base import RULES
+from lit_byz.robust._registries import RULES
 from lit_byz.robust._subsets import SubsetRule
 
 

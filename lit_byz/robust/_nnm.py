@@ -6,8 +6,9 @@ import torch
 
 from lit_byz._checks import check_integer, check_minority
 from lit_byz.robust import _kernels
-from lit_byz.robust._base import MIXES, Mix
+from lit_byz.robust._base import Mix
 from lit_byz.robust._geometry import Geometry
+from lit_byz.robust._registries import MIXES
 
 
 @MIXES.register("nnm")
@@ -38,7 +39,7 @@ class NNM(Mix):
         small = squares.reshape(-1, squares.shape[-1])
         if _kernels.serves(small):
             matrix = torch.empty(*squares.shape[:-2], geometry.n, geometry.n, dtype=torch.float64)
-            _kernels.call("nearest", small, geometry.n, keep, matrix)
+            _kernels.call("nearest", small, geometry.n, keep, matrix, effort=8)
             return matrix
         # A vector is its own nearest, before any copy of it.
         distances = squares[..., :-1, :-1] - torch.eye(geometry.n, dtype=torch.float64)

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import torch
 
-from lit_byz.robust._base import CLIPS, Clip
+from lit_byz.robust._base import Clip
 from lit_byz.robust._geometry import Geometry
+from lit_byz.robust._registries import CLIPS
 
 
 @CLIPS.register("none")

@@ -5,8 +5,9 @@ from typing import ClassVar
 
 import torch
 
-from lit_byz.robust._base import MIXES, Mix
+from lit_byz.robust._base import Mix
 from lit_byz.robust._geometry import Geometry
+from lit_byz.robust._registries import MIXES
 
 
 @MIXES.register("none")

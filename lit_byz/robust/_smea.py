@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import torch
 
-from lit_byz.robust._base import RULES
+from lit_byz.robust._registries import RULES
 from lit_byz.robust._subsets import SubsetRule
 
 # Squared distances beyond it may be infinite, and their sums would be.

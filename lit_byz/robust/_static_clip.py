@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import torch
 
 from lit_byz._checks import check_number
-from lit_byz.robust._base import CLIPS, Clip
+from lit_byz.robust._base import Clip
+from lit_byz.robust._registries import CLIPS
 
 
 @CLIPS.register("static")

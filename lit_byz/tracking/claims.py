@@ -17,12 +17,36 @@ if TYPE_CHECKING:
 SHORT, LONG = 0.05, 1.0
 
 
+class ClaimLost(Exception):
+    """Another process has taken over what this one had claimed: it must not write any more."""
+
+
+class Claim(Protocol):
+    """A name that this process has."""
+
+    def check(self) -> None:
+        """Raise :class:`ClaimLost` unless the name is still ours."""
+        ...
+
+    def give_back(self) -> None: ...
+
+
 class Claims(Protocol):
     """Where claims are kept; all who are to hear of each other need the same place."""
 
-    def take(self, name: str) -> Callable[[], None] | None:
-        """Claim a name if it is free now: how to give it back, or None."""
+    def take(self, name: str) -> Claim | None:
+        """Claim a name if it is free now."""
         ...
+
+
+@dataclass(frozen=True)
+class Held:
+    """A claim that cannot be lost while its process lives."""
+
+    give_back: Callable[[], None]
+
+    def check(self) -> None:
+        return
 
 
 @dataclass(frozen=True)
@@ -31,23 +55,26 @@ class FileClaims:
 
     folder: Path
 
-    def take(self, name: str) -> Callable[[], None] | None:
+    def take(self, name: str) -> Claim | None:
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.folder / f"{name}.lock")
         try:
             lock.acquire(timeout=0)
         except Timeout:
             return None
-        return lock.release
+        return Held(lock.release)
 
 
 @dataclass(frozen=True)
 class DatabaseClaims:
-    """Advisory locks of a PostgreSQL database, each with a connection of its own."""
+    """Advisory locks of a PostgreSQL database, each with a connection of its own.
+
+    They are lost with the connection, so they are for short work only.
+    """
 
     uri: str
 
-    def take(self, name: str) -> Callable[[], None] | None:
+    def take(self, name: str) -> Claim | None:
         from sqlalchemy import create_engine, text
         from sqlalchemy.pool import NullPool
 
@@ -56,7 +83,7 @@ class DatabaseClaims:
         engine = create_engine(self.uri, poolclass=NullPool, isolation_level="AUTOCOMMIT")
         connection = engine.connect()
         if connection.scalar(text("select pg_try_advisory_lock(:number)"), {"number": number}):
-            return lambda: _close(connection)
+            return Held(lambda: _close(connection))
         connection.close()
         return None
 
@@ -70,21 +97,21 @@ def _close(connection: "Connection") -> None:
         connection.execute(text("select pg_advisory_unlock_all()"))
 
 
-def claims_at(uri: str | None, folder: Path) -> Claims:
-    """Where those who share the database at ``uri``, or else the folder, keep their claims."""
+def short_claims(uri: str | None, folder: Path) -> Claims:
+    """Claims for short work, kept by the database at ``uri``, or else in the folder."""
     if uri is not None and uri.startswith("postgresql"):
         return DatabaseClaims(uri)
     return FileClaims(folder / "locks")
 
 
 @contextlib.contextmanager
-def held(claims: Claims, name: str) -> Iterator[None]:
+def held(claims: Claims, name: str) -> Iterator[Claim]:
     """Hold a claim; wait while another one has it."""
     pause = SHORT
-    while (give_back := claims.take(name)) is None:
+    while (claim := claims.take(name)) is None:
         time.sleep(pause)
         pause = min(LONG, 1.5 * pause)
     try:
-        yield
+        yield claim
     finally:
-        give_back()
+        claim.give_back()

@@ -11,13 +11,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
+from lit_byz._door import here
 from lit_byz.config.grid import Point
 from lit_byz.errors import BadRequest
-from lit_byz.tracking.lookup import Found, found_of, outcome_of
+from lit_byz.tracking import cells
+from lit_byz.tracking.evaluations import add_means
+from lit_byz.tracking.glances import Glance, glance_at, glances
+from lit_byz.tracking.lookup import ACCURACIES, TAGS, Found, found_of, outcome_of
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.records import (
+    RECORD,
     CellRecord,
     CellResult,
     StudyRecord,
@@ -36,18 +43,10 @@ from lit_byz.tracking.store import (
     claim_on,
     open_store,
 )
-from lit_byz.tracking.worst_case import WorstCase
 
-if TYPE_CHECKING:
-    from mlflow.entities import Run
-
-# More runs than these are looked up in one reading of the whole store.
-MANY = 20
 KINDS = ("sweep", "tuning", "init_scaling", "breakdown", "misspecified")
-# What the worst case of a cell is, in words.
-WORST_CASE = "lit_byz.worst_case"
-# How a trial of a tuning study stands.
-TRIAL_STATE = "lit_byz.trial_state"
+# The last values that reports show of runs.
+SHOWN = ("honest/max_norm", "honest/average_norm", "speed/steps_per_second")
 
 
 @dataclass
@@ -59,34 +58,58 @@ class Ledger:
     study_id: str | None = None
     _study: StudyRecord | None = None
     _cells: dict[str, str] = field(default_factory=dict)
+    # A study that says all it has to is not touched until something new is known of it.
+    _rests: bool = False
 
     @classmethod
     def of(cls, tracking: Mapping[str, Any]) -> "Ledger":
         """The ledger of the store and experiment that the section ``tracking`` names."""
         if not tracking["enabled"]:
             raise BadRequest("tracking.enabled = False: a study keeps its runs in the store")
-        store = open_store(tracking["uri"])
+        store = open_store(tracking["uri"], tracking.get("patience"))
         return cls(store, store.experiment(tracking["experiment"]))
 
     def look_up(self, points: Sequence[Point]) -> dict[str, Found]:
         """What is known of runs, by identity. A failure in another environment does not count."""
-        runs: dict[str, list[Run]] = defaultdict(list)
-        if len(points) > MANY:
-            every = self.store.search(self.experiment_id, f"tags.`{KIND}` = 'run'")
-            for run in every:
-                runs[run.data.tags.get(SETTINGS, "")].append(run)
-        else:
-            for point in points:
-                query = f"tags.`{SETTINGS}` = '{point.code.settings}'"
-                runs[point.code.settings] = self.store.search(self.experiment_id, query)
+        runs: dict[str, list[Glance]] = defaultdict(list)
+        for seen in self._seen(SETTINGS, {point.code.settings for point in points}):
+            runs[seen.tags[SETTINGS]].append(seen)
         return {p.identity: found_of(p, runs.get(p.code.settings, [])) for p in points}
+
+    def _seen(self, by: str, wanted: set[str], experiment_id: str | None = None) -> list[Glance]:
+        """What decides how the runs ended of which a tag has one of the wanted values."""
+        place = experiment_id or self.experiment_id
+        found = glances(self.store, place, by, wanted, tags=TAGS, metrics=(*ACCURACIES, *SHOWN))
+        add_means(self.store, found)
+        return found
 
     def open_study(self, record: StudyRecord) -> str:
         """The study's own run, taken up again if it is there."""
         self._study = record
-        self.study_id = self._parent(record.key, record.kind, record.name, {})
-        self.store.write_tags(self.study_id, as_tags(record))
-        return self.study_id
+        self._rests = self._is_finished(record)
+        if not self._rests:
+            # A study that starts at the same moment makes no second one.
+            with self.store.alone(claim_on(record.key)):
+                self.study_id = self._found(record.key)
+                if self.study_id is None:
+                    self.study_id = self._created(record.key, record.kind, record.name, {})
+            self.store.write_tags(self.study_id, as_tags(record))
+        return str(self.study_id)
+
+    def _is_finished(self, record: StudyRecord) -> bool:
+        """Whether a study, the one worked on last, was finished with this very record."""
+        known = glances(
+            self.store, self.experiment_id, IDENTITY, [record.key], tags=[f"{RECORD}.*"]
+        )
+        if not known or known[0].status != "FINISHED" or not _says(known[0], record):
+            return False
+        self.study_id = known[0].run_id
+        return self.newest() == self.study_id
+
+    def _wake(self) -> None:
+        if self._rests:
+            self._rests = False
+            self.store.client.update_run(str(self.study_id), status="RUNNING")
 
     def earlier(self, key: str) -> StudyRecord | None:
         """The record of the same study, if it was opened before."""
@@ -100,13 +123,20 @@ class Ledger:
     def open_cell(self, record: CellRecord, example: Point) -> str:
         """A cell's own run, taken up again if it is there, with the cell's settings as params."""
         if record.name not in self._cells:
-            assert self._study is not None
-            key = hashlib.sha256(f"{self._study.key} {record.name}".encode()).hexdigest()
-            above = {PARENT: str(self.study_id), CODE: example.code.code}
-            run_id = self._parent(key, record.kind, record.name or "one cell", above, example)
-            self._cells[record.name] = run_id
-            self.store.write_tags(run_id, as_tags(record))
+            with self.store.alone(claim_on(self._opened.key)):
+                self._open(record, example, self._found(self._key(record)))
         return self._cells[record.name]
+
+    def _open(self, record: CellRecord, example: Point, known: str | None) -> None:
+        self._wake()
+        tags = {PARENT: str(self.study_id), CODE: example.code.code, **as_tags(record)}
+        name, new = record.name or "one cell", known is None
+        run_id = known or self._created(self._key(record), record.kind, name, tags)
+        plain = {k: v for k, v in example.plain.items() if k not in ("attack", "seed")}
+        self.store.write_params(run_id, {**plain, CODE: example.code.code}, new=new)
+        if not new:
+            self.store.write_tags(run_id, as_tags(record))
+        self._cells[record.name] = run_id
 
     def write_cell(
         self, record: CellRecord, outcomes: Mapping[str, Outcome], *, last: bool = False
@@ -116,23 +146,34 @@ class Ledger:
         Only an exact worst case is called so. A cell of which a run failed, is missing or was
         stopped early has a bound instead, and says why.
         """
-        run_id = self._cells[record.name]
-        cell = CellResult(record, outcomes)
-        found = cell.worst_case
-        self.store.write_metrics(run_id, _metrics(cell, found))
-        tags = {WORST_CASE: in_words(cell), **as_tags(record)}
-        if "state" in record.facts:
-            tags[TRIAL_STATE] = str(record.facts["state"])
-        self.store.write_tags(run_id, tags)
-        if last or found.exact:
-            self.store.client.set_terminated(run_id, _ended(cell))
+        run_id, cell = self._cells[record.name], CellResult(record, outcomes)
+        self.store.write(run_id, cells.metrics_of(cell), cells.tags_of(cell))
+        if last or cell.worst_case.exact:
+            self.store.client.set_terminated(run_id, cells.ended(cell))
+
+    def write_cells(
+        self, every: Sequence[tuple[CellRecord, Point]], outcomes: Mapping[str, Outcome]
+    ) -> None:
+        """The last writing of all cells, each with an example; one that says it all is left so."""
+        with self.store.alone(claim_on(self._opened.key)):
+            there = self._children(str(self.study_id), self.experiment_id)
+            known = {seen.tags.get(IDENTITY): seen for seen in there}
+            for record, example in every:
+                seen = known.get(self._key(record))
+                if seen is not None and cells.stands(CellResult(record, outcomes), seen):
+                    continue
+                if record.name not in self._cells:
+                    self._open(record, example, None if seen is None else seen.run_id)
+                self.write_cell(record, outcomes, last=True)
 
     def close_study(self, record: StudyRecord, *, complete: bool, failed: bool) -> None:
         """Say how the study ended, with what it has found out since it was opened."""
-        run_id = str(self.study_id)
+        run_id, rested = str(self.study_id), self._rests and record == self._study
         self._study = record
-        self.store.write_tags(run_id, as_tags(record))
         status = "FINISHED" if complete and not failed else "FAILED" if complete else "KILLED"
+        if rested and status == "FINISHED":
+            return
+        self.store.write_tags(run_id, as_tags(record))
         self.store.client.set_terminated(run_id, status)
 
     def keep(
@@ -142,139 +183,109 @@ class Ledger:
         metrics: Mapping[str, float],
         tags: Mapping[str, str],
     ) -> None:
-        """Files and numbers on a study's own run."""
+        """Files and numbers on a study's own run; what is there already is left as it is."""
+        numbers = {metric_name(key): value for key, value in metrics.items()}
+        seen = glance_at(self.store, run_id, tags=list(tags), metrics=list(numbers))
         for path in paths:
-            self.store.client.log_artifact(run_id, str(path))
-        self.store.write_metrics(run_id, {metric_name(k): v for k, v in metrics.items()})
-        self.store.write_tags(run_id, tags)
+            if seen is None or not is_kept(path, seen.files):
+                self.store.client.log_artifact(run_id, str(path))
+        if seen is not None:
+            numbers = {k: v for k, v in numbers.items() if seen.metrics.get(k) != v}
+            tags = {k: v for k, v in tags.items() if seen.tags.get(k) != v}
+        if numbers or tags:
+            self.store.write(run_id, numbers, tags)
 
     def newest(self) -> str:
         """The study that was worked on last."""
-        queries = [f"tags.`{KIND}` = '{kind}'" for kind in KINDS]
-        every = [run for query in queries for run in self.store.search(self.experiment_id, query)]
+        every = glances(self.store, self.experiment_id, KIND, KINDS)
         if not every:
-            raise BadRequest(
-                "there is no sweep and no study yet; python pipelines/sweep.py makes one"
-            )
-        last = max(every, key=lambda run: max(run.info.start_time, run.info.end_time or 0))
-        return str(last.info.run_id)
+            line = "there is no sweep and no study yet; python pipelines/sweep.py makes one"
+            raise BadRequest(here(line))
+        return max(every, key=lambda seen: max(seen.began, seen.ended)).run_id
 
     def result(self, run_id: str) -> StudyResult:
         """A study as the store has it now, whoever computed it."""
-        run = self.store.run(run_id)
-        study = None if run is None else read_study(run.data.tags)
+        run = glance_at(self.store, run_id, tags=[f"{RECORD}.*"])
+        study = None if run is None else read_study(run.tags)
         if run is None or study is None:
             raise BadRequest(f"run {run_id}: is no sweep and no study of this store")
-        children = self.store.children(run.info.experiment_id, run_id)
-        cells = [(r, record) for r in children if (record := read_cell(r.data.tags)) is not None]
-        cells.sort(key=lambda pair: pair[1].facts.get("place", 0))
-        wanted = {planned.identity for _, record in cells for planned in record.runs}
-        outcomes, metrics = self.known(wanted, str(run.info.experiment_id))
-        made = [CellResult(r, outcomes, str(child.info.run_id), metrics) for child, r in cells]
+        place = run.experiment_id
+        children = self._children(run_id, place)
+        found = [(seen, record) for seen in children if (record := read_cell(seen.tags))]
+        found.sort(key=lambda pair: pair[1].facts.get("place", 0))
+        wanted = {planned.identity for _, record in found for planned in record.runs}
+        outcomes, metrics = self.known(wanted, place)
+        made = [CellResult(record, outcomes, seen.run_id, metrics) for seen, record in found]
         return StudyResult(study, made, run_id)
+
+    def _children(self, run_id: str, experiment_id: str) -> list[Glance]:
+        """The cells directly below a study's run."""
+        tags, metrics = (IDENTITY, *cells.TAGS), cells.METRICS
+        return glances(self.store, experiment_id, PARENT, [run_id], tags=tags, metrics=metrics)
 
     def known(
         self, wanted: set[str], experiment_id: str | None = None
     ) -> tuple[dict[str, Outcome], dict[str, Mapping[str, float]]]:
-        """How runs ended, and the last value of each of their metrics, by identity."""
-        runs = self._runs(experiment_id or self.experiment_id, wanted)
+        """How runs ended, and the last values of some of their metrics, by identity."""
+        runs: dict[str, list[Glance]] = defaultdict(list)
+        for seen in self._seen(IDENTITY, wanted, experiment_id):
+            runs[seen.tags[IDENTITY]].append(seen)
         found = {identity: outcome_of(identity, attempts) for identity, attempts in runs.items()}
         outcomes = {identity: outcome for identity, outcome in found.items() if outcome is not None}
-        by_id = {str(r.info.run_id): r.data.metrics for attempts in runs.values() for r in attempts}
+        by_id = {seen.run_id: seen.metrics for attempts in runs.values() for seen in attempts}
         return outcomes, {i: by_id[str(o.run_id)] for i, o in outcomes.items()}
-
-    def _runs(self, experiment_id: str, wanted: set[str]) -> "dict[str, list[Run]]":
-        """All attempts at some runs, by identity."""
-        if len(wanted) > MANY:
-            runs = self.store.search(experiment_id, f"tags.`{KIND}` = 'run'")
-        else:
-            runs = [run for identity in wanted for run in self.store.find(experiment_id, identity)]
-        found: dict[str, list[Run]] = defaultdict(list)
-        for run in runs:
-            if run.data.tags.get(IDENTITY) in wanted:
-                found[run.data.tags[IDENTITY]].append(run)
-        return found
 
     def end_killed(self, point: Point, run_ids: Sequence[str]) -> None:
         """End runs that were killed and that nobody will go on with."""
-        give_back = self.store.claim(claim_on(point.identity)) if run_ids else None
-        if give_back is None:
+        claim = self.store.claims.take(claim_on(point.identity)) if run_ids else None
+        if claim is None:
             return  # there is none, or another process is at it
         try:
             for run_id in run_ids:
                 if self.store.client.get_run(run_id).info.status == "RUNNING":
                     self.store.client.set_terminated(run_id, "KILLED")
         finally:
-            give_back()
+            claim.give_back()
 
-    def _parent(
-        self, key: str, kind: str, name: str, tags: dict[str, str], example: Point | None = None
-    ) -> str:
-        """The run that others lie below: the one that is there, else a new one.
+    @property
+    def _opened(self) -> StudyRecord:
+        assert self._study is not None
+        return self._study
 
-        With an ``example`` of a cell's points it gets the cell's settings.
-        """
-        # A study that starts at the same moment makes no second one.
-        with self.store.alone(claim_on(key)):
-            known = self.store.find(self.experiment_id, key)
-            if known:
-                run_id = str(known[0].info.run_id)
-                self.store.client.update_run(run_id, status="RUNNING")
-            else:
-                created = self.store.client.create_run(
-                    self.experiment_id,
-                    start_time=int(time.time() * 1000),
-                    tags={IDENTITY: key, KIND: kind, **tags},
-                    run_name=name,
-                )
-                run_id = str(created.info.run_id)
-            if example is not None:
-                plain = {k: v for k, v in example.plain.items() if k not in ("attack", "seed")}
-                self.store.write_params(run_id, {**plain, CODE: example.code.code})
-            return run_id
+    def _key(self, record: CellRecord) -> str:
+        return hashlib.sha256(f"{self._opened.key} {record.name}".encode()).hexdigest()
 
+    def _found(self, key: str) -> str | None:
+        """The run with this key, on again; None if there is none."""
+        known = self.store.find(self.experiment_id, key)
+        if not known:
+            return None
+        run_id = str(known[0].info.run_id)
+        self.store.client.update_run(run_id, status="RUNNING")
+        return run_id
 
-def _metrics(cell: CellResult, found: WorstCase) -> dict[str, float]:
-    """A cell's numbers; where another accuracy counts than that on the test images, so named."""
-    metrics = _on_any_images(cell, found)
-    if cell.judged_on == "test":
-        return metrics
-    return {f"{cell.judged_on}/{name}": value for name, value in metrics.items()}
+    def _created(self, key: str, kind: str, name: str, tags: dict[str, str]) -> str:
+        """A new run that others will lie below."""
+        created = self.store.client.create_run(
+            self.experiment_id,
+            start_time=int(time.time() * 1000),
+            tags={IDENTITY: key, KIND: kind, **tags},
+            run_name=name,
+        )
+        return str(created.info.run_id)
 
 
-def _on_any_images(cell: CellResult, found: WorstCase) -> dict[str, float]:
-    metrics = {"worst_case/failed": float(len(cell.failed))}
-    metrics["worst_case/missing"] = float(len(cell.missing))
-    metrics["worst_case/runs"] = float(found.known)
-    if found.exact:
-        metrics["worst_case/max_accuracy"] = found.mean
-        metrics["worst_case/max_accuracy_std"] = found.std
-        # A bound of before, while runs were missing, cannot be taken back: both ends follow.
-        metrics |= {"worst_case/at_least": found.mean, "worst_case/at_most": found.mean}
-        metrics |= {f"worst_case/seed_{seed}": low for seed, (low, _) in found.bounds.items()}
-    elif found.kind != "unknown":
-        metrics[f"worst_case/{found.kind.replace(' ', '_')}"] = found.mean
-    return metrics
+def _says(seen: Glance, record: StudyRecord) -> bool:
+    return all(seen.tags.get(key) == value for key, value in as_tags(record).items())
 
 
-def in_words(cell: CellResult) -> str:
-    """What is known of a cell's worst case, and why it is not known better."""
-    found = cell.worst_case
-    words = found.kind if found.kind in ("exact", "unknown") else f"{found.kind} {found.mean:.4f}"
-    reasons = [f"{run.attack}, seed {run.seed} failed" for run in cell.failed]
-    if cell.missing:
-        left_out = "not needed" if cell.facts.get("decided") else "missing"
-        reasons.append(f"{len(cell.missing)} runs {left_out}")
-    if found.kind == "at least":
-        reasons.append("runs were stopped early")
-    return f"{words}: {'; '.join(reasons)}" if reasons else words
-
-
-def _ended(cell: CellResult) -> str:
-    """A cell's status in MLflow: FINISHED only where no run that it needs failed or is missing."""
-    if cell.failed and not cell.worst_case.exact:
-        return "FAILED"
-    return "KILLED" if cell.missing and not cell.facts.get("decided") else "FINISHED"
+def is_kept(path: Path, files: str) -> bool:
+    """Whether a folder of artifacts on this machine has this very file."""
+    parts = urlsplit(files)
+    if parts.scheme not in ("", "file"):
+        return False
+    kept = Path(url2pathname(parts.path), path.name)
+    return kept.is_file() and kept.read_bytes() == path.read_bytes()
 
 
 def metric_name(text: str) -> str:

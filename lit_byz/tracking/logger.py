@@ -1,5 +1,8 @@
 """A Lightning logger that writes to MLflow in batches, and never writes a step twice."""
 
+import math
+import sys
+import threading
 import time
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
@@ -10,6 +13,9 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
+from lit_byz.tracking.claims import Claim
+from lit_byz.tracking.patience import LONG, SHORT, in_background, is_away
+from lit_byz.tracking.renamed import OLD_THRESHOLD, THRESHOLD
 from lit_byz.tracking.store import Store
 
 if TYPE_CHECKING:
@@ -18,8 +24,15 @@ if TYPE_CHECKING:
 # MLflow takes at most this many metrics in one write.
 METRICS_AT_ONCE = 1000
 MOST_BUFFERED = 20_000
+# Seconds of a run after which what waits is written, for those who watch it. A store that is slow
+# is asked less often: a write takes at most this share of the time between two.
+LIVE, SHARE = 3.0, 0.01
+# More than these do not wait for a store that is away: about 300 MB.
+MOST_WAITING = 2_000_000
 # Lightning adds it to what is logged; rounds have none that would mean anything.
 EPOCH = "epoch"
+# What a clock says: no two attempts at a step agree on it.
+BY_CLOCK = "speed/"
 
 
 class History:
@@ -39,7 +52,10 @@ class History:
         return True
 
     def pairs(self) -> dict[str, list[tuple[int, float]]]:
-        return {k: list(zip(v, self.values[k], strict=True)) for k, v in self.steps.items()}
+        return {name: self.pairs_of(name) for name in self.steps}
+
+    def pairs_of(self, name: str) -> list[tuple[int, float]]:
+        return list(zip(self.steps.get(name, []), self.values.get(name, []), strict=True))
 
     def load(self, pairs: Mapping[str, list[tuple[int, float]]]) -> None:
         self.steps = {name: [int(step) for step, _ in points] for name, points in pairs.items()}
@@ -60,19 +76,34 @@ class KeepHistory(Callback):
 
 
 class Tracker(Logger):
-    """Keeps metrics in memory and writes them out at checkpoints, at the end and on failure.
+    """Keeps metrics in memory and writes them out every few seconds, and at checkpoints.
 
     With no store it only keeps them. A run that is taken up again has some steps in the store
-    already; they are asked for once, and not written again.
+    already, also such that its checkpoint has not; they are asked for once, and not written again.
+    Only where such a step has another value now (the run goes on on another kind of processor) the
+    new one is written beside the old, and counts: see :meth:`Store.history`. Where the store is
+    away the run goes on, and what waits is written in the background, in order, once the store is
+    back; a process that ends before has it in the run's checkpoint. Nothing is written without the
+    ``claim``.
     """
 
-    def __init__(self, store: Store | None = None, run_id: str | None = None) -> None:
+    def __init__(
+        self, store: Store | None = None, run_id: str | None = None, claim: Claim | None = None
+    ) -> None:
         super().__init__()
         self.store = store
         self.run_id = run_id
+        self.claim = claim
         self.history = History()
         self._waiting: list[Metric] = []
         self._written: dict[str, int] | None = None
+        # Of a run that is taken up again, what the store has and its history has not, or otherwise:
+        # the step's value, and when it was written.
+        self._other: dict[tuple[str, int], tuple[float, int]] = {}
+        self._last_write, self._price = time.monotonic(), 0.0
+        self._writing = threading.Lock()
+        self._later: threading.Thread | None = None
+        self._trouble: Exception | None = None
         self.seconds = 0.0  # spent on writing
 
     @property
@@ -99,9 +130,14 @@ class Tracker(Logger):
         at = step or 0
         own = {k: float(v) for k, v in metrics.items() if k != EPOCH}
         new = {k: v for k, v in own.items() if self.history.add(k, at, v)}
+        if THRESHOLD in new and OLD_THRESHOLD in self.history.steps.keys() - new.keys():
+            # A run that began under the old name does not end half under it.
+            self.history.add(OLD_THRESHOLD, at, new[THRESHOLD])
+            new[OLD_THRESHOLD] = new[THRESHOLD]
         self._wait((key, at, value) for key, value in new.items())
         self.seconds += time.perf_counter() - begin
-        if len(self._waiting) >= MOST_BUFFERED:
+        pause = max(LIVE, self._price / SHARE)
+        if len(self._waiting) >= MOST_BUFFERED or time.monotonic() - self._last_write >= pause:
             self.save()
 
     def restore(self, pairs: Mapping[str, list[tuple[int, float]]]) -> None:
@@ -110,6 +146,8 @@ class Tracker(Logger):
         All of it waits to be written: the process that made the checkpoint may have been killed
         before it wrote, and a new run that goes on from another's checkpoint has nothing yet.
         """
+        if OLD_THRESHOLD in pairs:
+            pairs = {THRESHOLD: pairs[OLD_THRESHOLD], **pairs}
         self.history.load(pairs)
         self._wait((key, step, value) for key, points in pairs.items() for step, value in points)
 
@@ -122,28 +160,125 @@ class Tracker(Logger):
         self._waiting += [Metric(key, value, now, step) for key, step, value in points]
 
     def save(self) -> None:
-        """Write what waits."""
+        """Write what waits; where the store is away, leave that to the background."""
+        self.check()
         if self.store is None or self.run_id is None or not self._waiting:
             return
+        if self._later is not None and self._later.is_alive():
+            self.store.patience.waiting = len(self._waiting)
+            return
         begin = time.perf_counter()
-        if self._written is None:
-            self._written = self._find_written()
-        new = [m for m in self._waiting if m.step > self._written.get(m.key, -1)]
-        for start in range(0, len(new), METRICS_AT_ONCE):
-            batch = new[start : start + METRICS_AT_ONCE]
-            self.store.client.log_batch(self.run_id, metrics=batch, synchronous=True)
-        for metric in new:
-            self._written[metric.key] = max(metric.step, self._written.get(metric.key, -1))
-        self._waiting.clear()
-        self.seconds += time.perf_counter() - begin
+        batches = 1 + len(self._waiting) // METRICS_AT_ONCE
+        try:
+            self._write()
+        except Exception as error:
+            if not is_away(error):
+                raise
+            self._note(error)
+            self._later = in_background("lit_byz metrics", self._write_later)
+        took = time.perf_counter() - begin
+        self.seconds += took
+        # What is written has its price whenever that is; what counts is that of one write more.
+        self._last_write, self._price = time.monotonic(), took / batches
+
+    def settle(self) -> None:
+        """Write what waits, and wait for the store if it is away; not for longer than patience."""
+        if self.store is None or self.run_id is None:
+            return
+        patience = self.store.patience
+        while self._later is not None and self._later.is_alive():
+            if patience.over:
+                raise patience.gone()
+            self._later.join(0.2)
+        self.check()
+        patience.waiting = len(self._waiting)
+        patience.call(self._write)
+        patience.waiting = 0
+
+    def check(self) -> None:
+        """Raise what went wrong in the background."""
+        if self._trouble is not None:
+            raise self._trouble
+
+    @property
+    def away(self) -> bool:
+        """Whether the store has not got everything because it is away."""
+        return self.store is not None and self.store.patience.away
+
+    @property
+    def gone(self) -> bool:
+        """Whether the store has been away for too long, or more waits than may."""
+        full = len(self._waiting) > MOST_WAITING
+        return self.store is not None and (self.store.patience.over or (self.away and full))
+
+    def _write_later(self) -> None:
+        assert self.store is not None
+        patience, pause = self.store.patience, SHORT
+        while not patience.over:
+            patience.sleep(pause)
+            pause = min(LONG, 2 * pause)
+            try:
+                self._write()
+            except Exception as error:
+                if is_away(error):
+                    self._note(error)
+                    continue
+                self._trouble = error  # the run hears of it at its next step
+            else:
+                patience.waiting = 0
+            return
+
+    def _note(self, error: Exception) -> None:
+        assert self.store is not None
+        self.store.patience.waiting = len(self._waiting)
+        self.store.patience.note(error)
+
+    def _write(self) -> None:
+        """Write what waits, in order. A batch that is written again, as it is, is there once."""
+        assert self.store is not None
+        assert self.run_id is not None
+        with self._writing:
+            if self.claim is not None:
+                self.claim.check()
+            if self._written is None:
+                self._written = self._find_written()
+            while self._waiting:
+                batch = self._waiting[:METRICS_AT_ONCE]
+                new = [later for m in batch if (later := self._new(m)) is not None]
+                if new:
+                    self.store.asked_once.log_batch(self.run_id, metrics=new, synchronous=True)
+                    self.store.patience.back()
+                for metric in new:
+                    self._other.pop((metric.key, metric.step), None)
+                    self._written[metric.key] = max(metric.step, self._written.get(metric.key, -1))
+                del self._waiting[: len(batch)]
+
+    def _new(self, metric: "Metric") -> "Metric | None":
+        """What has to be written of a metric, if anything has."""
+        from mlflow.entities import Metric
+
+        assert self._written is not None
+        if metric.step > self._written.get(metric.key, -1):
+            return metric
+        value, at = self._other.get((metric.key, metric.step), (metric.value, 0))
+        if _same(value, metric.value) or metric.key.startswith(BY_CLOCK):
+            return None
+        # Later than the other, also where this machine's clock is behind.
+        return Metric(metric.key, metric.value, max(metric.timestamp, at + 1), metric.step)
 
     def _find_written(self) -> dict[str, int]:
         """The last step of each metric that the store has of this run."""
         assert self.store is not None
         assert self.run_id is not None
-        keys = self.store.client.get_run(self.run_id).data.metrics
-        found = {key: self.store.history(self.run_id, key) for key in keys}
-        return {key: points[-1][0] for key, points in found.items() if points}
+        client = self.store.asked_once
+        keys = client.get_run(self.run_id).data.metrics
+        found = {key: client.get_metric_history(self.run_id, key) for key in keys}
+        for key, points in found.items():
+            known = dict(self.history.pairs_of(key))
+            last = {p.step: (p.value, p.timestamp) for p in sorted(points, key=_time)}
+            known = {s: v for s, v in known.items() if s in last and _same(last[s][0], v)}
+            self._other |= {(key, s): last[s] for s in last.keys() - known.keys()}
+        return {key: max(point.step for point in points) for key, points in found.items() if points}
 
     def finalize(self, status: str) -> None:
         self.save()
@@ -152,3 +287,13 @@ class Tracker(Logger):
         """Keep a file as an artifact of the run."""
         if self.store is not None and self.run_id is not None:
             self.store.client.log_artifact(self.run_id, str(path), folder)
+
+
+def _same(stored: float, value: float) -> bool:
+    """Whether the store has a value; it keeps infinity as the largest number."""
+    kept = max(-sys.float_info.max, min(value, sys.float_info.max))
+    return stored in (value, kept) or (math.isnan(stored) and math.isnan(value))
+
+
+def _time(metric: "Metric") -> int:
+    return int(metric.timestamp)

@@ -5,7 +5,12 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from lit_byz.config.grid import attack_name
+from lit_byz.config.components import GROUPS
+from lit_byz.config.grid import Point, attack_name, shown
+
+# MLflow takes longer names, and its pages show them cut.
+LONGEST = 250
+BETWEEN = " · "
 
 
 def label(config: DictConfig) -> str:
@@ -13,6 +18,43 @@ def label(config: DictConfig) -> str:
     parts = [config.dataset.name, partition_name(config.partition), f"f={config.workers.f}"]
     parts += [rule_name(config), f"clip {clip_name(config.clip)}", attack_name(config)]
     return ", ".join([*parts, f"seed {config.seed}"])
+
+
+def run_name(config: DictConfig) -> str:
+    """A single run as MLflow lists it: what one changes most often comes first."""
+    parts = [attack_name(config), f"seed {config.seed}", _option("clip", clip_name(config.clip))]
+    data = f"{config.dataset.name} {partition_name(config.partition)}"
+    return BETWEEN.join([*parts, rule_name(config), data, f"f={config.workers.f}"])[:LONGEST]
+
+
+def name_in_study(point: Point) -> str:
+    """A run of a study as MLflow lists it: attack and seed, then what tells its cell apart.
+
+    The group of an option, and the section of a key, are left out where that is clear.
+    """
+    cell = brief({k: v for k, v in point.values.items() if k.partition(".")[0] not in INNER})
+    parts = [point.attack, f"seed {point.seed}", cell if point.title is None else point.title]
+    return BETWEEN.join(part for part in parts if part)[:LONGEST]
+
+
+INNER = ("attack", "seed")
+
+
+def brief(values: Mapping[str, Any]) -> str:
+    """The values of axes in a few words."""
+    last = [key.rpartition(".")[2] for key in values]
+    words = []
+    for key, value in values.items():
+        end = key.rpartition(".")[2]
+        if key in GROUPS:
+            words.append(_option(key, shown(value)))
+        else:
+            words.append(f"{end if last.count(end) == 1 else key}={shown(value)}")
+    return ", ".join(words)
+
+
+def _option(group: str, name: str) -> str:
+    return f"no {group}" if name == "none" else name
 
 
 def partition_name(partition: Mapping[str, Any]) -> str:

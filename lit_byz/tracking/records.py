@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from lit_byz._passwords import without_passwords
-from lit_byz.tracking.outcome import Outcome
+from lit_byz.tracking.outcome import MEASURES, Outcome
 from lit_byz.tracking.worst_case import Accuracy, WorstCase, worst_case
 
 # Tags that carry a record, cut to the length that MLflow allows.
@@ -72,7 +72,7 @@ class CellResult:
     def facts(self) -> Mapping[str, Any]:
         return self.record.facts
 
-    @property
+    @cached_property
     def attacks(self) -> list[str]:
         return list(dict.fromkeys(run.attack for run in self.record.runs))
 
@@ -100,17 +100,25 @@ class CellResult:
 
     @cached_property
     def known(self) -> dict[int, dict[str, Accuracy | None]]:
-        """What is known of each run, by seed and attack."""
+        """What is known of each run's maximal accuracy, by seed and attack."""
+        return self._known("max_accuracy")
+
+    def _known(self, measure: str) -> dict[int, dict[str, Accuracy | None]]:
         found: dict[int, dict[str, Accuracy | None]] = {}
         for run in self.record.runs:
             outcome = self.outcome(run)
-            accuracy = None if outcome is None else outcome.accuracy
+            accuracy = None if outcome is None else outcome.measured(measure)
             found.setdefault(run.seed, {})[run.attack] = accuracy
         return found
 
     @cached_property
     def worst_case(self) -> WorstCase:
         return worst_case(self.known)
+
+    @cached_property
+    def worst_cases(self) -> dict[str, WorstCase]:
+        """The worst case of every measure: the same rules for each."""
+        return {measure: worst_case(self._known(measure)) for measure in MEASURES}
 
     def of_attack(self, attack: str) -> dict[int, Accuracy]:
         """The accuracies under one attack, by seed."""
@@ -120,11 +128,11 @@ class CellResult:
             if (accuracy := runs.get(attack)) is not None
         }
 
-    @property
+    @cached_property
     def failed(self) -> list[PlannedRun]:
         return [run for run in self.record.runs if self._status(run) == "failed"]
 
-    @property
+    @cached_property
     def missing(self) -> list[PlannedRun]:
         """Runs that have no result, and have not failed."""
         return [r for r in self.record.runs if self._status(r) in ("missing", "interrupted")]

@@ -3,35 +3,28 @@
 import contextlib
 import json
 import shutil
-import subprocess
-import sys
-import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from lit_byz._machine import machine
 from lit_byz._passwords import without_passwords, without_secrets_of
+from lit_byz._warn import warn
 from lit_byz.config import plain_yaml
 from lit_byz.config.compose import to_plain
-from lit_byz.config.identity import Identity, environment
-from lit_byz.errors import BadRequest
+from lit_byz.config.identity import Identity
+from lit_byz.errors import BadRequest, disk_fails, disk_is_full
+from lit_byz.tracking.claims import Claim, ClaimLost
 from lit_byz.tracking.logger import Tracker
-from lit_byz.tracking.names import label
+from lit_byz.tracking.new_run import Attempt, create
+from lit_byz.tracking.patience import StoreGone, is_away, to_stderr
+from lit_byz.tracking.shelf import LAST, Shelf, newest, shelf_of, throw_away
 from lit_byz.tracking.store import (
     CODE,
-    ENVIRONMENT,
     FOLDER,
-    IDENTITY,
-    KIND,
-    MACHINE,
-    PARENT,
     SETTINGS,
     Store,
     claim_on,
@@ -42,8 +35,6 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
     from lit_byz.training import RobustDSGD
-
-PACKAGES = ("lit_byz", "torch", "torchvision", "lightning", "mlflow", "numpy", "omegaconf")
 
 
 @dataclass(frozen=True)
@@ -58,6 +49,8 @@ class TrackedRun:
     resuming: bool
     finished: bool
     parent_run_id: str | None = None
+    claim: Claim | None = None
+    shelf: Shelf | None = None
 
     @property
     def identity(self) -> str:
@@ -105,47 +98,79 @@ class TrackedRun:
 
     def tag(self, key: str, value: str) -> None:
         if self.store is not None and self.run_id is not None:
+            self._check()
             self.store.client.set_tag(self.run_id, key, value)
+
+    def _check(self) -> None:
+        """Raise ``ClaimLost`` if another process has taken the run over."""
+        if self.claim is not None and self.store is not None:
+            self.store.patience.call(self.claim.check)
+
+    def put_aside(self, step: int) -> None:
+        """Copy the last checkpoint to the shelf; not now if the store is away."""
+        if self.shelf is None or self.store is None or self.store.patience.away:
+            return
+        try:
+            if self.claim is not None:
+                self.claim.check()
+            self.shelf.put(self.checkpoint, step)
+        except Exception as error:
+            if not is_away(error):
+                raise
+            self.store.patience.note(error)
 
     def close(self, status: str) -> None:
         """Write what waits, then say how the run ended; a finished one needs no checkpoint."""
-        self.tracker.save()
+        self._check()
+        self.tracker.settle()
         if self.store is not None and self.run_id is not None:
             self.store.client.set_terminated(self.run_id, status)
-        if status == "FINISHED":
-            # A process that was killed while it saved has left a part of a checkpoint.
-            for path in (self.checkpoint, self.checkpoint.with_suffix(".part")):
-                path.unlink(missing_ok=True)
-            if self.checkpoint.parent.exists() and not any(self.checkpoint.parent.iterdir()):
-                self.checkpoint.parent.rmdir()
+        if status != "FINISHED":
+            return
+        try:
+            throw_away(self.checkpoint.parent)
+            if self.shelf is not None:
+                self.shelf.clear()
+        except Exception as error:  # its results are all there: it is finished
+            self.tell(f"a finished run's checkpoint cannot be deleted: {error}")
+
+    def hurry(self, yes: bool) -> None:
+        """Whether somebody asked the run to end: then nobody waits for a store that is away."""
+        if self.store is not None:
+            self.store.patience.hurried = yes
+
+    def gone(self) -> StoreGone:
+        """The error of a run that has saved itself because the store is away."""
+        assert self.store is not None
+        return self.store.patience.gone()
+
+    def tell(self, text: str) -> None:
+        """Say something to whoever watches."""
+        (to_stderr if self.store is None else self.store.patience.tell)(text)
+
+    def throw_away(self) -> None:
+        """Delete the local checkpoints: another process has finished the run."""
+        throw_away(self.checkpoint.parent)
 
     def fail(self, error: BaseException) -> None:
         """Record that the run ended by an error; nothing here may hide that error."""
+        if isinstance(error, ClaimLost | StoreGone):
+            return  # it is somebody else's, or goes on from its checkpoint when the store is back
+        self.hurry(True)
+        uri = None if self.store is None else self.store.uri
         try:
             text = " ".join(f"{type(error).__name__}: {error}".split())
-            uri = None if self.store is None else self.store.uri
             self.tag("lit_byz.error", without_secrets_of(text, uri)[:5000])
             interrupted = isinstance(error, KeyboardInterrupt | SystemExit)
+            interrupted = interrupted or disk_is_full(error) or disk_fails(error)
             self.close("KILLED" if interrupted else "FAILED")
         except Exception as second:  # the store itself may be what failed
-            warnings.warn(f"the failure could not be recorded: {second}", stacklevel=2)
+            if not disk_is_full(second):  # which the error says already
+                warn(f"the failure could not be recorded: {without_secrets_of(str(second), uri)}")
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """What a run is to be: its config, identity, and the run that it shall lie below."""
-
-    config: DictConfig
-    code: Identity
-    parent_run_id: str | None = None
-
-    @property
-    def identity(self) -> str:
-        return self.code.digest
-
-
-def open_run(attempt: Attempt) -> TrackedRun:
-    """The entry for a run.
+def open_run(attempt: Attempt, claim: Claim | None = None) -> TrackedRun:
+    """The entry for a run, which this process has the ``claim`` on.
 
     With ``resume=auto`` a finished run of the same identity is given back as it is, and an
     unfinished one with a checkpoint is gone on with. ``resume=<file>`` goes on from that file.
@@ -153,24 +178,42 @@ def open_run(attempt: Attempt) -> TrackedRun:
     config, code = attempt.config, attempt.code
     given = checkpoint_given(config)
     if not config.tracking.enabled:
-        checkpoint = given or FOLDER / "checkpoints" / code.digest[:20] / "last.ckpt"
-        resuming = config.resume is not None and checkpoint.exists()
-        return TrackedRun(None, None, code, Tracker(), checkpoint, resuming, False)
-    store = open_store(config.tracking.uri)
+        own = untracked_checkpoint(code)
+        resuming = given is not None
+        if config.resume == "auto":
+            resuming = newest(own.parent, None, to_stderr) is not None
+        return TrackedRun(None, None, code, Tracker(), given or own, resuming, False)
+    store = store_of(attempt)
     experiment = store.experiment(config.tracking.experiment)
     if config.resume is not None:
         for run in store.find(experiment, code.digest):
-            entry = _known_run(store, run, code, given)
+            entry = _known_run(store, run, attempt, given, claim)
             if entry is not None:
-                return replace(entry, parent_run_id=attempt.parent_run_id)
-    run_id = _create(store, experiment, attempt)
-    path = _checkpoint_of(store, run_id)
+                return entry
+    entry = _entry(attempt, store, create(store, experiment, attempt), claim)
     if given is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(given.read_bytes())
-    tracker = Tracker(store, run_id)
-    parent = attempt.parent_run_id
-    return TrackedRun(store, run_id, code, tracker, path, given is not None, False, parent)
+        entry.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        entry.checkpoint.write_bytes(given.read_bytes())
+    return replace(entry, resuming=given is not None)
+
+
+def _entry(attempt: Attempt, store: Store, run_id: str, claim: Claim | None) -> TrackedRun:
+    path = store.folder / "checkpoints" / run_id / LAST
+    shelf = shelf_of(attempt.config.storage.uri, store, run_id)
+    tracker = Tracker(store, run_id, claim)
+    above = attempt.parent_run_id
+    return TrackedRun(store, run_id, attempt.code, tracker, path, False, False, above, claim, shelf)
+
+
+def store_of(attempt: Attempt) -> Store:
+    """The store of a run; that of a study was there before, and is waited for."""
+    tracking = attempt.config.tracking
+    return open_store(tracking.uri, tracking.patience, wait=attempt.parent_run_id is not None)
+
+
+def untracked_checkpoint(code: Identity) -> Path:
+    """Where a run without tracking saves itself."""
+    return FOLDER / "checkpoints" / code.digest[:20] / "last.ckpt"
 
 
 def checkpoint_given(config: DictConfig) -> Path | None:
@@ -184,14 +227,14 @@ def checkpoint_given(config: DictConfig) -> Path | None:
 
 
 @contextlib.contextmanager
-def claimed(attempt: Attempt) -> Iterator[None]:
+def claimed(attempt: Attempt) -> Iterator[Claim | None]:
     """Hold a run of ``resume=auto`` for this process alone; wait while another one computes it."""
     config = attempt.config
     if config.resume != "auto" or not config.tracking.enabled:
-        yield
+        yield None
         return
-    with open_store(config.tracking.uri).alone(claim_on(attempt.identity)):
-        yield
+    with store_of(attempt).alone(claim_on(attempt.identity)) as claim:
+        yield claim
 
 
 def computed_otherwise(attempt: Attempt) -> list[str]:
@@ -199,77 +242,34 @@ def computed_otherwise(attempt: Attempt) -> list[str]:
     config = attempt.config
     if not config.tracking.enabled:
         return []
-    store = open_store(config.tracking.uri)
+    store = store_of(attempt)
     experiment = store.experiment(config.tracking.experiment)
     runs = store.search(experiment, f"tags.`{SETTINGS}` = '{attempt.code.settings}'")
     codes = [run.data.tags.get(CODE, "") for run in runs]
     return [code for code in dict.fromkeys(codes) if code != attempt.code.code]
 
 
-def _known_run(store: Store, run: "Run", code: Identity, given: Path | None) -> TrackedRun | None:
-    run_id, status = run.info.run_id, run.info.status
-    checkpoint = _checkpoint_of(store, run_id)
-    tracker = Tracker(store, run_id)
+def _known_run(
+    store: Store, run: "Run", attempt: Attempt, given: Path | None, claim: Claim | None
+) -> TrackedRun | None:
+    status = run.info.status
+    entry = _entry(attempt, store, run.info.run_id, claim)
     if status == "FINISHED" and given is None:
-        return TrackedRun(store, run_id, code, tracker, checkpoint, False, True)
-    if not checkpoint.exists() or (given is not None and not checkpoint.samefile(given)):
+        return replace(entry, finished=True)
+    found: Path | None = entry.checkpoint
+    if given is None:
+        folder = entry.checkpoint.parent
+        found = store.patience.call(newest, folder, entry.shelf, entry.tell)
+    elif not (entry.checkpoint.exists() and entry.checkpoint.samefile(given)):
+        found = None
+    if found is None:
         if status == "RUNNING" and given is None:
             # We hold the claim, so nobody runs it: its process was killed before it could save.
-            store.client.set_terminated(run_id, "KILLED")
-            shutil.rmtree(checkpoint.parent, ignore_errors=True)
+            store.client.set_terminated(run.info.run_id, "KILLED")
+            shutil.rmtree(entry.checkpoint.parent, ignore_errors=True)
         return None
-    store.client.update_run(run_id, status="RUNNING")
-    return TrackedRun(store, run_id, code, tracker, checkpoint, True, False)
-
-
-def _checkpoint_of(store: Store, run_id: str) -> Path:
-    return store.folder / "checkpoints" / run_id / "last.ckpt"
-
-
-def _create(store: Store, experiment: str, attempt: Attempt) -> str:
-    config = attempt.config
-    tags = {
-        IDENTITY: attempt.identity,
-        SETTINGS: attempt.code.settings,
-        CODE: attempt.code.code,
-        ENVIRONMENT: environment(to_plain(config)),
-        KIND: "run",
-        "mlflow.source.name": Path(sys.argv[0]).name,
-        "mlflow.source.type": "LOCAL",
-        "lit_byz.versions": json.dumps({name: _version(name) for name in PACKAGES}),
-        MACHINE: machine(),
-    }
-    commit = git_commit()
-    if commit is not None:
-        tags["mlflow.source.git.commit"] = commit
-    if attempt.parent_run_id is not None:
-        tags[PARENT] = attempt.parent_run_id
-    now = int(time.time() * 1000)
-    created = store.client.create_run(experiment, start_time=now, tags=tags, run_name=label(config))
-    return str(created.info.run_id)
-
-
-def git_commit() -> str | None:
-    """The commit of the source that runs, if it is a checkout; a + marks uncommitted changes."""
-    here = Path(__file__).parent
-
-    def ask(*words: str) -> str | None:
-        command = ["git", "-C", str(here), *words]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return done.stdout.strip() if done.returncode == 0 else None
-
-    commit = ask("rev-parse", "HEAD")
-    return f"{commit}+" if commit and ask("status", "--porcelain", "-uno") else commit
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"
+    store.client.update_run(run.info.run_id, status="RUNNING")
+    return replace(entry, resuming=True)
 
 
 def _digest(value: Any) -> str:

@@ -1,30 +1,32 @@
 """Where tracked runs are kept, and how to find them again."""
 
-import contextlib
-import http.client
 import os
-import socket
-import sqlite3
+import shlex
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
-from lit_byz._passwords import without_passwords, without_secrets_of
-from lit_byz.errors import BadRequest, RunFailed
-from lit_byz.tracking.claims import claims_at, held
+from lit_byz._door import line
+from lit_byz._passwords import without_passwords
+from lit_byz.errors import BadRequest
+from lit_byz.tracking.claims import Claim, Claims, FileClaims, held, short_claims
+from lit_byz.tracking.late import LateClient, told
+from lit_byz.tracking.leases import LeaseClaims
+from lit_byz.tracking.patience import Patience, patient
+from lit_byz.tracking.reach import SQLITE, call, knock, make, quiet, use_wal
+from lit_byz.tracking.renamed import OLD_THRESHOLD, THRESHOLD
+from lit_byz.tracking.tables import active_experiment, is_read
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
     from mlflow.tracking import MlflowClient
 
 FOLDER = Path("mlruns")
-SQLITE = "sqlite:///"
 # Tags by which runs are found.
 IDENTITY = "lit_byz.identity"
 SETTINGS = "lit_byz.settings"
@@ -33,8 +35,6 @@ ENVIRONMENT = "lit_byz.environment"
 KIND = "lit_byz.kind"
 MACHINE = "lit_byz.machine"
 PARENT = "mlflow.parentRunId"
-# Where databases listen unless an address says otherwise.
-PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
 # MLflow takes at most this many params in one write.
 PARAMS_AT_ONCE = 100
 
@@ -51,43 +51,63 @@ def claim_on(identity: str) -> str:
 
 @dataclass(frozen=True)
 class Store:
-    """An MLflow tracking store."""
+    """An MLflow tracking store.
+
+    Calls of ``client`` wait for a store that is away, as long as ``patience`` has it; those of
+    ``asked_once`` do not.
+    """
 
     uri: str
-    client: "MlflowClient"
+    asked_once: "MlflowClient"
+    patience: Patience
+    claims: Claims
+
+    @classmethod
+    def of(cls, uri: str, client: "MlflowClient") -> "Store":
+        patience = Patience(uri)
+        path = sqlite_file(uri)
+        if path is not None:
+            return cls(uri, client, patience, FileClaims(path.parent / "locks"))
+        return cls(uri, client, patience, LeaseClaims(client, patience.call))
+
+    @cached_property
+    def client(self) -> "MlflowClient":
+        return patient(self.asked_once, self.patience)
 
     @property
     def sqlite_file(self) -> Path | None:
-        return _sqlite_file(self.uri)
+        return sqlite_file(self.uri)
 
     @property
     def folder(self) -> Path:
         """Where files that belong to the store's runs lie: beside SQLite, else ``mlruns/``."""
         return FOLDER if self.sqlite_file is None else self.sqlite_file.parent
 
-    def alone(self, claim: str) -> AbstractContextManager[None]:
-        """Hold a claim that one process on this store has at a time; wait while another has it."""
-        return held(claims_at(self.uri, self.folder), claim)
+    @property
+    def is_server(self) -> bool:
+        return _is_server(self.uri)
 
-    def claim(self, name: str) -> Callable[[], None] | None:
-        """Take such a claim if nobody has it now: how to give it back, else None."""
-        return claims_at(self.uri, self.folder).take(name)
+    def alone(self, claim: str) -> AbstractContextManager[Claim]:
+        """Hold a claim that one process on this store has at a time; wait while another has it."""
+        return held(self.claims, claim)
 
     @property
     def ui_command(self) -> str:
-        """The line that opens the UI on this store."""
-        shown = without_passwords(self.uri)
-        server = _is_server(self.uri)
-        return f"open {shown}" if server else f"mlflow ui --backend-store-uri {shown}"
+        """The command that opens MLflow's UI on this store."""
+        if self.uri == default_uri():
+            return line("ui")
+        return f"{line('ui')} {shlex.quote(f'tracking.uri={without_passwords(self.uri)}')}"
 
     def experiment(self, name: str) -> str:
         """The id of the experiment ``name``, made if there is none."""
+        if (known := active_experiment(self.uri, name)) is not None:
+            return known
         from mlflow.exceptions import MlflowException
 
         found = self.client.get_experiment_by_name(name)
         if found is None:
             location = None
-            if not _is_server(self.uri):  # which keeps artifacts itself
+            if not self.is_server:  # which keeps artifacts itself
                 location = (self.folder.absolute() / "artifacts" / name).as_uri()
             try:
                 return str(self.client.create_experiment(name, artifact_location=location))
@@ -102,16 +122,19 @@ class Store:
 
     def search(self, experiment_id: str, query: str) -> "list[Run]":
         """All runs that a query asks for, newest first."""
-        found: list[Run] = []
+        return list(self.each(experiment_id, query))
+
+    def each(self, experiment_id: str, query: str) -> "Iterator[Run]":
+        """The same one by one, of which no more than a page is kept."""
         token = None
         while True:
             page = self.client.search_runs(
                 [experiment_id], query, max_results=1000, page_token=token
             )
-            found += page
+            yield from page
             token = page.token
             if not token:
-                return found
+                return
 
     def find(self, experiment_id: str, identity: str) -> "list[Run]":
         """The runs of one identity, newest first."""
@@ -132,44 +155,67 @@ class Store:
 
     def write_metrics(self, run_id: str, metrics: Mapping[str, float]) -> None:
         """Write single values in one go."""
-        from mlflow.entities import Metric
-
-        now = int(time.time() * 1000)
         if metrics:
-            self.client.log_batch(run_id, [Metric(k, v, now, 0) for k, v in metrics.items()])
+            self.write(run_id, metrics, {})
 
     def write_tags(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Write tags in one go."""
-        from mlflow.entities import RunTag
+        self.write(run_id, {}, tags)
 
-        self.client.log_batch(run_id, tags=[RunTag(k, v) for k, v in tags.items()])
+    def write(self, run_id: str, metrics: Mapping[str, float], tags: Mapping[str, str]) -> None:
+        """Write single values and tags in one go."""
+        from mlflow.entities import Metric, RunTag
 
-    def write_params(self, run_id: str, settings: Mapping[str, Any]) -> None:
+        now = int(time.time() * 1000)
+        values = [Metric(key, value, now, 0) for key, value in metrics.items()]
+        self.client.log_batch(run_id, values, tags=[RunTag(k, v) for k, v in tags.items()])
+
+    def write_params(self, run_id: str, settings: Mapping[str, Any], *, new: bool = False) -> None:
         """Write settings to a run, flat; those that are there already stay as they are."""
         from mlflow.entities import Param
 
-        known = self.client.get_run(run_id).data.params
-        new = [Param(key, text) for key, text in flatten(settings).items() if key not in known]
-        for start in range(0, len(new), PARAMS_AT_ONCE):
-            self.client.log_batch(run_id, params=new[start : start + PARAMS_AT_ONCE])
+        known = {} if new else self.client.get_run(run_id).data.params
+        params = [Param(key, text) for key, text in flatten(settings).items() if key not in known]
+        for start in range(0, len(params), PARAMS_AT_ONCE):
+            self.client.log_batch(run_id, params=params[start : start + PARAMS_AT_ONCE])
 
     def history(self, run_id: str, key: str) -> list[tuple[int, float]]:
-        """The (step, value) pairs of one metric, by step."""
+        """The (step, value) pairs of one metric, by step; one of before is found by its new name.
+
+        Where a step was computed twice, and not alike, the last value counts.
+        """
         found = self.client.get_metric_history(run_id, key)
-        return sorted((metric.step, metric.value) for metric in found)
+        if not found and key == THRESHOLD:
+            found = self.client.get_metric_history(run_id, OLD_THRESHOLD)
+        by_step = {m.step: m.value for m in sorted(found, key=lambda metric: metric.timestamp)}
+        return sorted(by_step.items())
 
 
-def open_store(uri: str | None = None) -> Store:
+def store_is_there(uri: str | None = None) -> bool:
+    """Whether a store has not to be made first; of a server or a database that is taken for so."""
+    path = sqlite_file(uri or default_uri())
+    return path is None or path.exists()
+
+
+def open_store(
+    uri: str | None = None, patience: float | None = None, *, wait: bool = False
+) -> Store:
     """The store at ``uri`` (default: :func:`default_uri`), made if it is a new SQLite file.
 
-    A process opens each store once; a file that has gone since is made again.
+    A process opens each store once; a file that has gone since is made again. ``patience`` says for
+    how many seconds everybody in this process waits for it from now on, should it go away;
+    ``wait``, that it is known to be a store, and may be away already.
     """
     chosen = uri or default_uri()
-    path = _sqlite_file(chosen)
+    path = sqlite_file(chosen)
     place = chosen if path is None else str(path.absolute())
     known = _OPEN.get((os.getpid(), place, str(Path.cwd())))
     if known is None or (path is not None and not path.exists()):
-        known = _OPEN[os.getpid(), place, str(Path.cwd())] = _opened(chosen)
+        waiting = Patience(chosen, 0.0 if patience is None else patience)
+        opened = waiting.call(_opened, chosen) if wait else _opened(chosen)
+        known = _OPEN[os.getpid(), place, str(Path.cwd())] = opened
+    if patience is not None:
+        known.patience.seconds = patience
     return known
 
 
@@ -178,85 +224,45 @@ _OPEN: dict[tuple[int, str, str], Store] = {}
 
 
 def _opened(chosen: str) -> Store:
-    from mlflow.exceptions import MlflowException
-    from mlflow.tracking import MlflowClient
-    from sqlalchemy.exc import SQLAlchemyError
-
-    _quiet()
-    try:
+    path = sqlite_file(chosen)
+    with told(chosen):
         if _is_server(chosen):
-            _call(chosen)
-            return Store(chosen, MlflowClient(tracking_uri=chosen))
-        path = _sqlite_file(chosen)
-        if path is None:
-            _knock(chosen)
-        folder = FOLDER if path is None else path.parent
-        # MLflow makes its tables on first contact; two processes at it would trip over each other.
-        with held(claims_at(chosen, folder), "tables" if path is None else f"tables-{path.stem}"):
-            if path is not None:
-                _prepare(path)
-            client = MlflowClient(tracking_uri=chosen)
-            client.search_experiments(max_results=1)
-        return Store(chosen, client)
-    except (ValueError, OverflowError, http.client.HTTPException) as error:
-        raise BadRequest(
-            f"tracking.uri = {without_passwords(chosen)}: is no address; in a password / is "
-            "written as %2F and @ as %40"
-        ) from error
-    except (MlflowException, SQLAlchemyError, ImportError, OSError, sqlite3.Error) as error:
-        reason = without_secrets_of(" ".join(str(error).split()), chosen)[:300]
-        shown = without_passwords(chosen)
-        raise RunFailed(f"tracking.uri = {shown}: cannot be opened: {reason}") from error
+            call(chosen)
+        elif path is None:
+            knock(chosen)
+        elif path.exists():
+            use_wal(path)
+        # MLflow takes seconds to import, and what it keeps in these databases is read without it.
+        late = is_read(chosen) and (path is None or path.exists())
+        client: Any = LateClient(lambda: _client_of(chosen), chosen) if late else None
+        return Store.of(chosen, client or _client_of(chosen))
 
 
-def _sqlite_file(uri: str) -> Path | None:
+def _client_of(uri: str) -> "MlflowClient":
+    from mlflow.tracking import MlflowClient
+
+    quiet()
+    if _is_server(uri):
+        return MlflowClient(tracking_uri=uri)
+    path = sqlite_file(uri)
+    folder = FOLDER if path is None else path.parent
+    # MLflow makes its tables on first contact; two processes at it would trip over each other.
+    with held(short_claims(uri, folder), "tables" if path is None else f"tables-{path.stem}"):
+        if path is not None and not path.exists():
+            make(path)
+            use_wal(path)
+        client = MlflowClient(tracking_uri=uri)
+        client.search_experiments(max_results=1)
+    return client
+
+
+def sqlite_file(uri: str) -> Path | None:
+    """The file of an SQLite store; None of another kind."""
     return Path(unquote(uri[len(SQLITE) :])) if uri.startswith(SQLITE) else None
 
 
 def _is_server(uri: str) -> bool:
     return uri.startswith(("http://", "https://"))
-
-
-def _prepare(path: Path) -> None:
-    """Make an SQLite file if there is none, and see that it can be opened.
-
-    MLflow would try for more than a minute. It also makes its tables one by one, and cannot go on
-    if it is killed in between: a new file gets its name when it is complete.
-    """
-    if not path.exists():
-        from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
-
-        new = path.with_suffix(".new")
-        for left in (new, Path(f"{new}-journal")):
-            left.unlink(missing_ok=True)
-        made = SqlAlchemyStore(f"{SQLITE}{new}", (path.parent.absolute() / "artifacts").as_uri())
-        made.engine.dispose()
-        new.replace(path)
-    with contextlib.closing(sqlite3.connect(path, timeout=60)) as database:
-        # Readers and one writer at a time, without stalls of seconds.
-        database.execute("PRAGMA journal_mode=WAL")
-
-
-def _call(uri: str) -> None:
-    """Raise OSError where a server does not answer. Whether it lets us in is seen later."""
-    parts = urlsplit(uri)
-    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])  # MLflow takes user and password
-    with contextlib.suppress(urllib.error.HTTPError):
-        urllib.request.urlopen(f"{bare.geturl().rstrip('/')}/health", timeout=20).close()
-
-
-def _knock(uri: str) -> None:
-    """Raise OSError where a database does not answer; MLflow would ask for minutes."""
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError
-
-    try:
-        parts = make_url(uri)  # as MLflow reads it, where passwords may have / in them
-    except ArgumentError:
-        return  # one of MLflow's other kinds of stores
-    port = parts.port or PORTS.get(parts.drivername.split("+")[0])
-    if parts.host and port:
-        socket.create_connection((parts.host, port), timeout=20).close()
 
 
 def flatten(plain: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
@@ -268,13 +274,3 @@ def flatten(plain: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
         else:
             flat[prefix + key] = str(without_passwords(value))[:250]
     return flat
-
-
-def _quiet() -> None:
-    """MLflow and alembic tell of every table they make, and of every file; nobody asked."""
-    import logging
-
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-
-    for name in ("mlflow", "alembic"):
-        logging.getLogger(name).setLevel(logging.WARNING)

@@ -20,7 +20,9 @@ from lit_byz.config.compose import compose_plain
 from lit_byz.config.identity import Identity, identify
 from lit_byz.config.schema import NOT_IDENTITY
 from lit_byz.errors import BadRequest
+from lit_byz.tracking.evaluations import MEAN_LAST, mean_of_last
 from lit_byz.tracking.logger import METRICS_AT_ONCE
+from lit_byz.tracking.renamed import OLD_THRESHOLD, THRESHOLD
 from lit_byz.tracking.store import (
     CODE,
     IDENTITY,
@@ -41,7 +43,7 @@ VERSION = 1
 EXACT = ("test/accuracy", "test/loss")
 # Kept now and then, to a few digits: pictures are made of these.
 THINNED = (
-    *("arc/threshold", "honest/mean_norm", "server/output_norm", "train/loss"),
+    *(THRESHOLD, "honest/mean_norm", "server/output_norm", "train/loss"),
     *("attack/damage", "attack/factor", "attack/bound", "attack/strongest_damage"),
 )
 EVERY = 20
@@ -90,8 +92,7 @@ def _packed(store: Store, run: "Run") -> dict[str, Any]:
     tags, info = run.data.tags, run.info
     series: dict[str, Any] = {}
     for key in (*EXACT, *THINNED):
-        if key in run.data.metrics:
-            pairs = store.history(info.run_id, key)
+        if pairs := store.history(info.run_id, key) if _has(run, key) else []:
             if key in THINNED:
                 last = pairs[-1:]
                 pairs = [pair for pair in pairs[:-1] if pair[0] % EVERY == 0] + last
@@ -104,13 +105,21 @@ def _packed(store: Store, run: "Run") -> dict[str, Any]:
         "code": tags[CODE],
         "name": info.run_name,
         "config": _portable(_config_of(store, run)),
-        "last": {k: [end, value] for k, value in run.data.metrics.items() if k not in series},
+        "last": {
+            key: [end, value]
+            for key, value in run.data.metrics.items()
+            if key not in (*series, OLD_THRESHOLD)
+        },
         "series": series,
         "began": info.start_time,
         "ended": info.end_time,
         "commit": tags.get(COMMIT),
         "tags": {key: tags[key] for key in KEPT if key in tags},
     }
+
+
+def _has(run: "Run", key: str) -> bool:
+    return key in run.data.metrics or (key == THRESHOLD and OLD_THRESHOLD in run.data.metrics)
 
 
 def _config_of(store: Store, run: "Run") -> dict[str, Any]:
@@ -212,6 +221,20 @@ def _checked(line: Mapping[str, Any], path: Path, place: int) -> Identity | None
     return now
 
 
+def _under_new_names(line: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A run's series and last values as runs have them now, whenever they were exported."""
+    series, last = dict(line["series"]), dict(line["last"])
+    known = series.pop(OLD_THRESHOLD, None) or series.get(THRESHOLD)
+    if known is not None:
+        series[THRESHOLD] = known
+        if line["config"]["clip"]["name"] == "arc":
+            series[OLD_THRESHOLD] = known
+    steps, accuracies = series.get("test/accuracy", ([], []))
+    if steps:
+        last[MEAN_LAST] = [steps[-1], mean_of_last(accuracies)]
+    return series, last
+
+
 def _unpack(store: Store, experiment_id: str, line: Mapping[str, Any], source: str) -> None:
     from mlflow.entities import Metric, Param
 
@@ -230,12 +253,13 @@ def _unpack(store: Store, experiment_id: str, line: Mapping[str, Any], source: s
         experiment_id, start_time=line["began"], tags=tags, run_name=line["name"]
     ).info.run_id
     at = line["ended"] or int(time.time() * 1000)
+    series, last = _under_new_names(line)
     metrics = [
         Metric(key, value, at, step)
-        for key, (steps, values) in line["series"].items()
+        for key, (steps, values) in series.items()
         for step, value in zip(steps, values, strict=True)
     ]
-    metrics += [Metric(key, value, at, step) for key, (step, value) in line["last"].items()]
+    metrics += [Metric(key, value, at, step) for key, (step, value) in last.items()]
     params = [Param(k, v) for k, v in flatten({**line["config"], CODE: line["code"]}).items()]
     client.log_dict(run_id, line["config"], "config.yaml")
     client.log_batch(run_id, metrics[:METRICS_AT_ONCE], params)

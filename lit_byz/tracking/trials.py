@@ -1,20 +1,18 @@
 """The trials of a study in an Optuna storage: each once, each in the hands of one process."""
 
-import hashlib
 import itertools
-import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lit_byz._passwords import without_passwords, without_secrets_of
 from lit_byz.config.grid import Values
 from lit_byz.config.search_space import Problem
-from lit_byz.errors import BadRequest, RunFailed
-from lit_byz.tracking.claims import Claims, claims_at, held
+from lit_byz.errors import BadRequest
+from lit_byz.tracking.claims import Claim, Claims, held
+from lit_byz.tracking.patience import Patience
+from lit_byz.tracking.store import Store
+from lit_byz.tracking.trial_storage import digest, open_storage, reached
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -56,8 +54,9 @@ class TrialBook:
     study: "Study"
     storage: "BaseStorage"
     claims: Claims
+    patience: Patience
     retry_failed: bool = False
-    _held: dict[int, Callable[[], None]] = field(default_factory=dict)
+    _held: dict[int, Claim] = field(default_factory=dict)
     _to_retry: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -68,7 +67,7 @@ class TrialBook:
         return [_as_trial(trial) for trial in self._stored()]
 
     def _stored(self) -> "Sequence[FrozenTrial]":
-        return self.study.get_trials(deepcopy=False)
+        return self.patience.call(self.study.get_trials, deepcopy=False)
 
     @property
     def incumbent(self) -> float | None:
@@ -115,7 +114,7 @@ class TrialBook:
 
     def note(self, number: int, runs: Mapping[str, Any]) -> None:
         """Keep what is known of a trial's runs."""
-        self.storage.set_trial_user_attr(self._id(number), RUNS, dict(runs))
+        self._write("set_trial_user_attr", number, RUNS, dict(runs))
 
     def complete(self, number: int, value: float, pruned_runs: int) -> None:
         self._end(number, pruned_runs, value=value)
@@ -124,7 +123,7 @@ class TrialBook:
         from optuna.trial import TrialState
 
         # At one step for all, so that the sampler orders pruned trials by their bounds alone.
-        self.storage.set_trial_intermediate_value(self._id(number), 0, upper_bound)
+        self._write("set_trial_intermediate_value", number, 0, upper_bound)
         self._end(number, pruned_runs, state=TrialState.PRUNED)
 
     def fail(self, number: int, pruned_runs: int) -> None:
@@ -133,23 +132,30 @@ class TrialBook:
         self._end(number, pruned_runs, state=TrialState.FAIL)
 
     def _end(self, number: int, pruned_runs: int, **told: Any) -> None:
-        self.storage.set_trial_user_attr(self._id(number), RUNS_PRUNED, pruned_runs)
-        if "value" in told:
-            self.study.tell(number, told["value"])
-        else:
-            self.study.tell(number, state=told["state"])
+        self._write("set_trial_user_attr", number, RUNS_PRUNED, pruned_runs)
+        values, state = told.get("value"), told.get("state")
+        # Told again if the storage went away before it answered.
+        self.patience.call(self.study.tell, number, values, state, skip_if_finished=True)
         self.release(number)
 
+    def _write(self, what: str, number: int, *values: Any) -> None:
+        """Have the storage keep something of a trial, and wait for it if it is away."""
+
+        def write() -> None:
+            getattr(self.storage, what)(self._id(number), *values)
+
+        self.patience.call(write)
+
     def release(self, number: int) -> None:
-        self._held.pop(number)()
+        self._held.pop(number).give_back()
 
     def _hold(self, number: int) -> bool:
         if number in self._held:
             return False
-        give_back = self.claims.take(f"{_claim(self.study.study_name)}-{number}")
-        if give_back is None:
+        claim = self.claims.take(f"{_claim(self.study.study_name)}-{number}")
+        if claim is None:
             return False
-        self._held[number] = give_back
+        self._held[number] = claim
         return True
 
     def _add(self, params: Values, attributes: dict[str, Any]) -> Trial:
@@ -159,7 +165,7 @@ class TrialBook:
         new = create_trial(
             state=TrialState.RUNNING, params=params, distributions=space, user_attrs=attributes
         )
-        self.study.add_trial(new)
+        self.patience.call(self.study.add_trial, new)
         made = self._stored()[-1]
         self._hold(made.number)
         return _as_trial(made)
@@ -169,7 +175,7 @@ class TrialBook:
         import optuna
 
         seed = self.problem.reference()[0].seed
-        own_seed = int(_digest(f"{seed} {len(trials)}")[:8], 16)
+        own_seed = int(digest(f"{seed} {len(trials)}")[:8], 16)
         # In a study of its own, so that nothing is stored before it is known to be new.
         scratch = optuna.create_study(
             direction="maximize",
@@ -210,20 +216,21 @@ def _as_trial(stored: "FrozenTrial") -> Trial:
 
 
 def open_book(
-    problem: Problem, folder: Path, *, name: str | None, url: str | None, retry_failed: bool = False
+    problem: Problem, store: Store, *, name: str | None, url: str | None, retry_failed: bool = False
 ) -> TrialBook:
     """The trials of a problem, new or as they were left.
 
-    ``folder`` is that of the runs' store; ``url`` names a database instead of a journal there.
+    Claims on them are kept by the runs' ``store``; the trials by a journal in its folder, or by the
+    database at ``url``.
     """
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study_name = name or default_name(problem)
-    claims = claims_at(url, folder)
+    claims = store.claims
     # Two processes that make the tables of a new database would trip over each other.
-    with _reached(url), held(claims, _claim(study_name)):
-        storage = _storage(folder, study_name, url)
+    with reached(url), held(claims, _claim(study_name)):
+        storage = open_storage(store.folder, study_name, url)
         study = optuna.create_study(
             storage=storage, study_name=study_name, direction="maximize", load_if_exists=True
         )
@@ -232,7 +239,8 @@ def open_book(
             study.set_user_attr(IDENTITY, problem.identity)
     if known not in (None, problem.identity):
         raise BadRequest(f"--study {study_name}: is a study of other settings; choose another name")
-    return TrialBook(problem, study, storage, claims, retry_failed)
+    patience = store.patience if url is None else Patience(url, store.patience.seconds)
+    return TrialBook(problem, study, storage, claims, patience, retry_failed)
 
 
 def default_name(problem: Problem) -> str:
@@ -240,59 +248,5 @@ def default_name(problem: Problem) -> str:
     return f"tune-{problem.reference()[0].plain['dataset']['name']}-{problem.identity[:10]}"
 
 
-def check_url(url: str | None) -> None:
-    """Refuse what cannot be the address of a database, before anything is made."""
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError
-
-    if url is None:
-        return
-    try:
-        make_url(url).get_dialect()
-    except (ArgumentError, ImportError, ValueError) as error:
-        reason = without_secrets_of(" ".join(str(error).split()), url)
-        raise BadRequest(
-            f"--storage {without_passwords(url)}: must be the URL of a database, such as "
-            f"sqlite:///study.db ({reason})"
-        ) from error
-
-
-def _storage(folder: Path, study_name: str, url: str | None) -> "BaseStorage":
-    from optuna.storages import JournalStorage, RDBStorage
-    from optuna.storages.journal import JournalFileBackend
-
-    if url is None:
-        path = folder / "optuna" / f"{_file_name(study_name)}.log"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return JournalStorage(JournalFileBackend(str(path)))
-    waiting = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
-    return RDBStorage(url, engine_kwargs=waiting)
-
-
-@contextmanager
-def _reached(url: str | None) -> Iterator[None]:
-    """Say in one line that a database cannot be had."""
-    from sqlalchemy.exc import SQLAlchemyError
-
-    try:
-        yield
-    except (SQLAlchemyError, ImportError, OSError) as error:
-        if url is None:
-            raise
-        reason = without_secrets_of(" ".join(str(error).split()), url)[:300]
-        shown = without_passwords(url)
-        raise RunFailed(f"--storage {shown}: cannot be opened: {reason}") from error
-
-
-def _file_name(study_name: str) -> str:
-    """A study's name where it can be a file's; a marked copy of it where it cannot."""
-    safe = "".join(c if c.isalnum() or c in "-_. " else "_" for c in study_name)[:100]
-    return safe if safe == study_name else f"{safe}-{_digest(study_name)[:8]}"
-
-
 def _claim(study_name: str) -> str:
-    return _digest(study_name)[:24]
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(json.dumps(text).encode()).hexdigest()
+    return digest(study_name)[:24]

@@ -13,6 +13,7 @@ over the attacks that happened to work would flatter the defence.
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class WorstCase:
     known: int = 0
     """Runs with one."""
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """exact, at least, at most, or unknown where no run has a result."""
         if not self.known:
@@ -46,11 +47,11 @@ class WorstCase:
             return "exact"
         return "at most" if self.missing else "at least"
 
-    @property
+    @cached_property
     def at_least(self) -> float:
         return statistics.fmean(low for low, _ in self.bounds.values())
 
-    @property
+    @cached_property
     def at_most(self) -> float:
         return statistics.fmean(high for _, high in self.bounds.values())
 
@@ -63,7 +64,7 @@ class WorstCase:
         """Mean over the seeds: the value itself, or the bound that ``kind`` says."""
         return self.at_least if self.kind == "at least" else self.at_most
 
-    @property
+    @cached_property
     def std(self) -> float:
         """The sample's standard deviation over the seeds; 0 for one."""
         highs = self.kind != "at least"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Throughput,
     )
     from lit_byz.training.data import Round, WorkerData
+    from lit_byz.training.initial import InitialAccuracy
     from lit_byz.training.module import RobustDSGD
     from lit_byz.training.settings import Observation, TrainSettings
     from lit_byz.training.strategy import ShardedWorkers
@@ -26,6 +27,7 @@ __all__ = [
     "AttackLogger",
     "BestParameters",
     "DissimilarityLogger",
+    "InitialAccuracy",
     "Observation",
     "RobustDSGD",
     "Round",
@@ -40,6 +42,7 @@ __all__ = [
 _HOMES = {
     "RobustDSGD": "module",
     "ShardedWorkers": "strategy",
+    "InitialAccuracy": "initial",
     "Round": "data",
     "WorkerData": "data",
     "Observation": "settings",

@@ -5,6 +5,7 @@ small networks.
 """
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,7 +14,8 @@ from torch.autograd.function import once_differentiable
 
 from lit_byz import _native
 
-# From so many channels on, in whole vectors, torch's own gradients of images are the faster ones.
+# From so many channels on, in whole vectors, torch's own outputs and gradients of images are the
+# faster ones.
 MANY_CHANNELS, VECTOR = 32, 16
 
 
@@ -46,11 +48,14 @@ def add_gradients(
         biases.add_(sums, alpha=share)
 
 
+def many_channels(layer: nn.Conv2d) -> bool:
+    """Whether torch is the faster one for all that sums up a layer's input channels alone."""
+    return layer.in_channels >= MANY_CHANNELS and layer.in_channels % VECTOR == 0
+
+
 def with_fast_backward(layer: nn.Conv2d, inputs: Tensor, output: Tensor) -> Tensor:
     """``output``, whose gradient goes on to the images in the fastest way; the weights get none."""
-    channels = layer.in_channels
-    torch_is_faster = channels >= MANY_CHANNELS and channels % VECTOR == 0
-    if torch_is_faster or not inputs.requires_grad:
+    if many_channels(layer) or not inputs.requires_grad:
         return output
     if not _compiled(layer, inputs, output, layer.weight):
         return output
@@ -73,7 +78,7 @@ class _Backward(torch.autograd.Function):
         _native.function("image_gradients", delta.dtype)(
             delta,
             weights,
-            _integers(0, *weights.stride()),
+            integers(0, *weights.stride()),
             _shape(layer, images, delta, workers=1),
             images,
             torch.get_num_threads(),
@@ -107,7 +112,7 @@ def _add_compiled(
         _shape(layer, inputs, delta, len(weights)),
         len(weights),
         weights,
-        _integers(*weights.stride()),
+        integers(*weights.stride()),
         biases,
         0 if biases is None else biases.stride(0),
         share,
@@ -116,11 +121,15 @@ def _add_compiled(
 
 
 def _shape(layer: nn.Conv2d, images: Tensor, delta: Tensor, workers: int) -> Any:
-    """The struct ``Shape`` of the compiled code."""
-    return _integers(
-        len(images) // workers,
-        *delta.shape[1:],
-        *images.shape[1:],
+    return shape_of(layer, images.shape, delta.shape[1:], workers)
+
+
+def shape_of(layer: nn.Conv2d, images: Sequence[int], output: Sequence[int], workers: int) -> Any:
+    """The struct ``Shape`` of the compiled code: images (N, C, H, W), outputs (C, H, W)."""
+    return integers(
+        images[0] // workers,
+        *output,
+        *images[1:],
         *layer.kernel_size,
         *layer.stride,
         *map(int, layer.padding),
@@ -128,5 +137,6 @@ def _shape(layer: nn.Conv2d, images: Tensor, delta: Tensor, workers: int) -> Any
     )
 
 
-def _integers(*values: int) -> Any:
+def integers(*values: int) -> Any:
+    """An array or a struct of nothing but integers."""
     return (ctypes.c_int64 * len(values))(*values)

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from lit_byz.training import _convolution
+from lit_byz.training._pooled import PooledConvolution, Unfit, pooled_convolutions
 from lit_byz.training._stochastic import BatchNorm
 from lit_byz.training._task import FlippedLabels, Task
 
@@ -25,6 +27,22 @@ def joined(
     Gradients with respect to activations do not mix examples, so one pass serves all workers; a
     layer's weight gradient then comes from a worker's part of its inputs and output gradients.
     """
+    try:
+        with pooled_convolutions(task.model, x.flatten(0, 1)):
+            return _one_pass(task, rows, share, x, y, buffers, flipped)
+    except Unfit:  # nothing has been added yet
+        return _one_pass(task, rows, share, x, y, buffers, flipped)
+
+
+def _one_pass(
+    task: Task,
+    rows: Tensor,
+    share: float,
+    x: Tensor,
+    y: Tensor,
+    buffers: dict[str, Tensor],
+    flipped: FlippedLabels | None,
+) -> Tensor:
     workers = len(x)
     flat_buffers = {name: value.flatten(0, 1) for name, value in buffers.items()}
     with _frozen(task.model), _probes(task.model) as probes:
@@ -33,41 +51,46 @@ def joined(
             [task.loss(*part) for part in zip(output.chunk(workers), y, strict=True)]
         )
         _check_run(task, probes)
-        layers = list(probes)
-        places = [probes[layer][1] for layer in layers]
+        places = [probe.output for probe in probes.values()]
         deltas = torch.autograd.grad(losses.sum(), places, retain_graph=flipped is not None)
         if flipped is not None:
             other = torch.autograd.grad(task.loss(output, flipped.labels.flatten()), places)
-    inputs = [probes[layer][0] for layer in layers]
-    _add_weight_gradients(task, layers, inputs, deltas, rows, share)
+    _add_weight_gradients(task, list(probes.values()), deltas, rows, share)
     if flipped is not None:
-        _add_weight_gradients(task, layers, inputs, other, flipped.vector.unsqueeze(0), 1.0)
+        _add_weight_gradients(task, list(probes.values()), other, flipped.vector.unsqueeze(0), 1.0)
     return losses.detach()
+
+
+class _Probe(NamedTuple):
+    """A layer that was run, its input and its output."""
+
+    layer: nn.Module
+    inputs: Tensor
+    output: Tensor
 
 
 @torch.no_grad()
 def _add_weight_gradients(
-    task: Task,
-    layers: Sequence[nn.Module],
-    inputs: Sequence[Tensor],
-    deltas: Sequence[Tensor],
-    rows: Tensor,
-    share: float,
+    task: Task, probes: Sequence[_Probe], deltas: Sequence[Tensor], rows: Tensor, share: float
 ) -> None:
     """Add to each row the weights' gradients from its part of the examples, times ``share``."""
     slots = dict(zip(map(id, task.flat.parameters), task.flat.views(rows), strict=True))
     # Under mixed precision activations have fewer bits than what is added up from them.
     with torch.autocast(rows.device.type, enabled=False):
-        for layer, x, delta in zip(layers, inputs, deltas, strict=True):
+        for (layer, x, _), delta in zip(probes, deltas, strict=True):
             own, pull = x.to(rows.dtype), delta.to(rows.dtype)
             if isinstance(layer, nn.Linear):
                 _linear(layer, own, pull, len(rows), share, slots)
-            elif isinstance(layer, nn.Conv2d):
-                weights, biases = (slots.get(id(p)) for p in (layer.weight, layer.bias))
+                continue
+            assert isinstance(layer, nn.Conv2d | PooledConvolution)
+            weights, biases = (slots.get(id(p)) for p in (layer.weight, layer.bias))
+            if isinstance(layer, nn.Conv2d):
                 _convolution.add_gradients(layer, own, pull, share, weights, biases)
+            else:
+                layer.add_gradients(own, pull, share, len(rows), weights, biases)
 
 
-def _check_run(task: Task, probes: dict[nn.Module, tuple[Tensor, Tensor]]) -> None:
+def _check_run(task: Task, probes: dict[nn.Module, _Probe]) -> None:
     """A layer whose weight is used without calling the layer would seem to have no gradient."""
     seen = {id(p) for layer in probes for p in layer.parameters(recurse=False)}
     if not all(id(p) in seen for p in task.flat.parameters):
@@ -88,22 +111,23 @@ def _frozen(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def _probes(model: nn.Module) -> Iterator[dict[nn.Module, tuple[Tensor, Tensor]]]:
+def _probes(model: nn.Module) -> Iterator[dict[nn.Module, _Probe]]:
     """Each layer's input and output, kept as the model runs."""
-    kept: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+    kept: dict[nn.Module, _Probe] = {}
 
     def keep(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        if layer in kept:
-            raise ValueError(f"{layer} runs twice: its gradients cannot be told apart")
+        own = layer.layer if isinstance(layer, PooledConvolution) else layer
+        if own in kept:
+            raise ValueError(f"{own} runs twice: its gradients cannot be told apart")
         if isinstance(layer, nn.Conv2d):
             output = _convolution.with_fast_backward(layer, inputs[0], output)
         if not output.requires_grad:
             output = output.detach().requires_grad_()
-        kept[layer] = (inputs[0].detach(), output)
+        kept[own] = _Probe(layer, inputs[0].detach(), output)
         return output
 
-    layers = [module for module in model.modules() if isinstance(module, nn.Linear | nn.Conv2d)]
-    hooks = [layer.register_forward_hook(keep) for layer in layers]
+    kinds = (nn.Linear, nn.Conv2d, PooledConvolution)
+    hooks = [m.register_forward_hook(keep) for m in model.modules() if isinstance(m, kinds)]
     try:
         yield kept
     finally:

@@ -2,10 +2,11 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from lit_byz.attacks import Attack, Move, Scene, State
 from lit_byz.robust import Basis, Geometry, theory
-from lit_byz.robust.vectors import on_finite_rows
+from lit_byz.robust.vectors import Beside, on_finite_rows
 from lit_byz.training.settings import Observation
 
 
@@ -22,10 +23,14 @@ def serve(
     sent = None if scene.f == 0 else attack.act(scene, state)
 
     def work(basis: Basis) -> tuple[Tensor, Observation]:
-        geometry = Geometry(basis) if sent is None else sent.received(scene, basis)
+        centre = pad(scene.mean, (0, basis.size - h))
+        if sent is None:
+            geometry = Geometry(basis)
+        else:
+            # Much of what attackers send is made of the honest mean: one vector beside the others.
+            beside = Beside(basis, centre)
+            geometry, centre = sent.received(scene, beside), beside.last
         prepared = server.prepare(geometry, scene.step)
-        centre = torch.zeros(basis.size, dtype=torch.float64)
-        centre[:h] = 1 / h
         output, damage = server.output_and_damage(prepared, centre)
         clipped = geometry.norms > prepared.threshold
         return output, Observation(

@@ -1,7 +1,9 @@
 """What is recorded, evaluated and saved while a run goes on."""
 
 import math
+import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import torch
 from lightning.pytorch.callbacks import Callback, Checkpoint
 
 from lit_byz.attacks import Scene, Span, State
-from lit_byz.robust import theory
+from lit_byz.robust import ARC, theory
 from lit_byz.training.module import RobustDSGD
 from lit_byz.training.settings import Observation
 
@@ -38,8 +40,10 @@ class ThresholdLogger(_StepLogger):
     """C_t, who was clipped, and the norms; an infinite threshold (no clipping) is not recorded."""
 
     def metrics(self, module: RobustDSGD, seen: Observation) -> dict[str, float]:
-        return {
-            "arc/threshold": seen.threshold,
+        # Of ARC under the old name too, for one release.
+        old = {"arc/threshold": seen.threshold} if isinstance(module.server.clip, ARC) else {}
+        return old | {
+            "clip/threshold": seen.threshold,
             "server/clipped_honest": seen.clipped_honest,
             "server/clipped_byzantine": seen.clipped_byzantine,
             "server/output_norm": seen.output_norm,
@@ -254,12 +258,19 @@ class AfterRound(Callback):
 
 
 class RoundCheckpoint(AfterRound, Checkpoint):
-    """Saves the whole run every ``every`` steps (0: never by itself), one file, atomically."""
+    """Saves the whole run every ``every`` steps (0: never by itself), atomically.
 
-    def __init__(self, path: Path, every: int, eval_every: int) -> None:
+    The one before the last stays beside it as ``previous.ckpt``. ``saved`` hears of each, with the
+    number of steps done.
+    """
+
+    def __init__(
+        self, path: Path, every: int, eval_every: int, saved: Callable[[int], None] | None = None
+    ) -> None:
         super().__init__(eval_every)
         self.path = path
         self.every = every
+        self.saved = saved
 
     def after_round(self, trainer: lightning.Trainer, module: RobustDSGD) -> None:
         done = module.global_step
@@ -272,9 +283,15 @@ class RoundCheckpoint(AfterRound, Checkpoint):
         unfinished = self.path.with_suffix(".part")
         trainer.save_checkpoint(unfinished)  # by all processes of a run, written by the first
         if trainer.is_global_zero:
+            with unfinished.open("rb") as file:
+                os.fsync(file.fileno())
+            if self.path.exists():
+                self.path.replace(self.path.with_name("previous.ckpt"))
             unfinished.replace(self.path)
         for logger in trainer.loggers:
             logger.save()
+        if self.saved is not None and trainer.is_global_zero:
+            self.saved(trainer.global_step)
 
     def stop(self, trainer: lightning.Trainer) -> None:
         """Save and end the run here, unevaluated, as an uninterrupted run would be at this step."""

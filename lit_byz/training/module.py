@@ -30,6 +30,7 @@ from lit_byz.robust.vectors import NothingFinite
 from lit_byz.training._divided import Divided
 from lit_byz.training._flat import FlatParameters
 from lit_byz.training._guest import Farewell, welcome
+from lit_byz.training._pooled import outputs
 from lit_byz.training._serve import serve
 from lit_byz.training._stochastic import Undo, WorkerLayers, over_rows
 from lit_byz.training._task import Task
@@ -182,8 +183,7 @@ class RobustDSGD(lightning.LightningModule):
         return [made], [{"scheduler": Milestones(made, self.settings), "interval": "step"}]
 
     def training_step(self, batch: Round, batch_idx: int) -> None:
-        step = self.global_step
-        workers = self._workers
+        step, workers = self.global_step, self._workers
         assert workers is not None
         seed_torch(self.seed, Stream.LAYERS, step)
         if self.gradient_method is None:
@@ -255,12 +255,12 @@ class RobustDSGD(lightning.LightningModule):
 
     def _judge(self, x: Tensor, y: Tensor) -> Tensor:
         """How many images are classified rightly, the sum of their losses, and their number."""
-        output = self.model(x.to(next(self.model.parameters()).dtype))
+        output = outputs(self.model, x.to(next(self.model.parameters()).dtype))
         right = (output.argmax(1) == y).sum().double()
         loss = self.loss(output, y).double() * len(y)
         return torch.stack([right, loss, torch.full_like(loss, len(y))])
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def evaluate(self, size: int = 250) -> tuple[float, float]:
         """Accuracy and mean loss on the test images, without a trainer."""
         was_training = self.model.training

@@ -198,7 +198,7 @@ def test_sampled_columns_speak_for_all(rule: str, kind: str, attack: str, either
     received = scene.facing(basis, start + factors.unsqueeze(1) * direction)
     exact = server.damages(received, centre)
     prepared = server.prepare(received).geometry
-    sample = sample_columns(basis, scene.h, 8192)
+    sample = sample_columns(basis, scene.honest, 8192)
     for some, tolerance in ((sample, 0.02), (thin(sample, 4), 0.04)):
         geometry = type(prepared)(some, prepared.matrix)
         torch.testing.assert_close(

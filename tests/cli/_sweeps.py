@@ -35,7 +35,8 @@ def arguments(folder: Path, *more: str, grid: Any = None) -> list[str]:
     path = folder / "grid.yaml"
     path.write_text(yaml.safe_dump(GRID if grid is None else grid))
     script = str(ROOT / "pipelines" / "sweep.py")
-    return [sys.executable, script, f"config={path}", "--progress", "plain", *more]
+    options = ["--progress", "plain", "--out", "outputs"]
+    return [sys.executable, script, f"config={path}", *options, *more]
 
 
 def sweep(folder: Path, *more: str, grid: Any = None) -> "subprocess.CompletedProcess[str]":

@@ -1,4 +1,8 @@
-"""Every command that README, help texts and experiment files show does what is typed."""
+"""Commands of documentation, help texts, examples and experiment files do what is typed.
+
+Here those that take settings; tests/docs/test_commands.py has the others, and sees to it that no
+command is without a test.
+"""
 
 import importlib
 import re
@@ -7,32 +11,28 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli._documented import ROOT, of_pipeline
 from tests.tracking._stores import new_store
 
-ROOT = Path(__file__).parents[2]
-COMMAND = re.compile(r"python pipelines/(\w+)\.py([^`\n#]*)")
-# What stands for something else: a name, an id, a list to be completed.
-PLACEHOLDERS = re.compile(r"NAME|RUN_ID|DIR\b|PATH\b|…|\[--|elsewhere")
 MANY_RUNS = ("sweep", "tune", "init_scaling", "breakdown")
-SOURCES = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").glob("**/*.md")),
-    *sorted((ROOT / "lit_byz" / "cli").glob("*.py")),
-    *sorted((ROOT / "configs" / "experiment").glob("**/*.yaml")),
+# The catalogue's experiments have thousands of runs: their files are looked at as smoke tests, and
+# one of each kind is computed by tests/report/paper/test_smoke.py.
+COMMANDS = [
+    f"{line} scale=smoke" if "=paper/" in line else line
+    for line in of_pipeline("train", *MANY_RUNS)
+    if "--help" not in line
 ]
+STUDIES = [c for c in COMMANDS if c.split()[0] in MANY_RUNS and "=paper/" not in c]
+# Names of a Slurm job, which its shell fills in.
+IN_A_JOB = {"$first:$port": "10.0.0.1:6379"}
 
 
-def documented() -> list[str]:
-    """The commands, each once; what follows two spaces in a help text is an explanation."""
-    found = []
-    for source in SOURCES:
-        for name, rest in COMMAND.findall(source.read_text(encoding="utf-8")):
-            words = re.split(r"\s{2,}|\)|\"|;", rest)[0].strip()
-            line = f"{name} {words}".strip()
-            if not PLACEHOLDERS.search(line) and "|" not in line:
-                found.append(line)
-    return list(dict.fromkeys(found))
+@pytest.fixture(autouse=True)
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of its own with the examples in it; what a command lets be imported ends with it."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LIT_BYZ_IMPORT", "")
 
 
 def on_embedded_data(line: str) -> bool:
@@ -43,27 +43,19 @@ def on_embedded_data(line: str) -> bool:
 def call(line: str, *more: str) -> int:
     name, *words = shlex.split(line)
     main = importlib.import_module(f"pipelines.{name}").main
-    return int(main([*(word for word in words if word != "--dry-run"), *more]))
-
-
-COMMANDS = documented()
-# The catalogue's experiments have thousands of runs: their files are looked at as smoke tests, and
-# one of each kind is computed by tests/report/paper/test_smoke.py.
-COMMANDS = [f"{line} scale=smoke" if "=paper/" in line else line for line in COMMANDS]
-STUDIES = [c for c in COMMANDS if c.split()[0] in MANY_RUNS and "=paper/" not in c]
+    words = [IN_A_JOB.get(word, word) for word in words if word != "--dry-run"]
+    return int(main([*words, *more]))
 
 
 def test_there_are_commands_of_every_kind() -> None:
-    assert {line.split()[0] for line in COMMANDS} >= {"train", "data", "report", *MANY_RUNS}
-    assert len(COMMANDS) >= 20
+    assert {line.split()[0] for line in COMMANDS} == {"train", *MANY_RUNS}
+    assert len(COMMANDS) >= 60
+    assert any("examples." in line for line in COMMANDS)
 
 
-@pytest.mark.parametrize("line", [c for c in COMMANDS if c.split()[0] in ("train", *MANY_RUNS)])
-def test_settings_are_taken(
-    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("line", COMMANDS)
+def test_settings_are_taken(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Composed and checked, nothing computed; what is printed is read back as the same."""
-    monkeypatch.chdir(tmp_path)
     assert call(line, "--print-config") == 0, capsys.readouterr().err
     printed = capsys.readouterr().out
     (tmp_path / "printed.yaml").write_text(printed)
@@ -75,8 +67,21 @@ def test_settings_are_taken(
     assert not (tmp_path / "mlruns").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "line", [c for c in COMMANDS if c.startswith("train") and "examples." in c]
+)
+def test_own_classes_are_trained(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In fewer steps than are typed."""
+    short = re.sub(r"train\.steps=\d+", "train.steps=10", line)
+    assert short != line
+    code = call(short, "tracking.enabled=false", "train.eval_every=5")
+    told = capsys.readouterr()
+    assert code == 0, told.err
+    assert "accuracy" in told.out + told.err
+
+
 def dry_run(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.chdir(folder)
     # By its full address: MLflow keeps one engine for each address of a process.
     monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(folder))
     monkeypatch.setattr("lit_byz.execution.estimate.PATIENCE", 0.0)  # one kind of run is enough

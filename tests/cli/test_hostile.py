@@ -30,7 +30,9 @@ def refused(main: Callable[[list[str]], int], capsys: Capture, arguments: list[s
     assert said.out == ""
     assert said.err.startswith("error: ")
     assert said.err.endswith("\n")
-    assert len(said.err.splitlines()) == 1
+    _, *example = said.err.splitlines()
+    assert not example or example[0] == "for example:"
+    assert all(line.startswith("    ") for line in example[1:])
     assert sorted(Path().rglob("*")) == before
     return said.err.removeprefix("error: ").removesuffix("\n")
 

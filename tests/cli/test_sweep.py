@@ -166,7 +166,7 @@ def test_dry_run_counts_and_estimates(
     fresh = run(tmp_path, "sweep", GRID, "--dry-run")
     assert "8 runs: 2 cells, 2 attacks, 2 seeds" in fresh.stdout
     assert "already done: 0, to do: 8" in fresh.stdout
-    assert "estimated from a few measured steps" in fresh.stdout
+    assert "estimated from a few timed steps" in fresh.stdout
     done = run(undisturbed[0], "sweep", GRID, "--dry-run")
     assert "already done: 8, to do: 0" in done.stdout
     assert query(tmp_path, "select count(*) from runs") == [(0,)]

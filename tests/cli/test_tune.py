@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from lit_byz.report.drawing import FORMATS
 from pipelines import tune
 from tests.cli._sweeps import RUNS
 from tests.execution._runs import MODULE, duplicates, rows, tags_of, write_users_parts
@@ -111,7 +112,8 @@ def test_hierarchy_ids_and_files(folder: Path, study: dict[str, Any]) -> None:
     assert set(study["comparisons"]) == {"clip=arc"}
     assert all(0 < value <= 1 for value in study["comparisons"].values())
     kept = {path.name for path in folder.glob("artifacts/**/tuning*")}
-    assert kept == {"tuning.csv", "tuning.txt", "tuning_curve.png", "tuning_history.png"}
+    pictures = {f"tuning_{what}.{form}" for what in ("curve", "history") for form in FORMATS}
+    assert kept == {"tuning.csv", "tuning.txt", *pictures}
     assert {path.name for path in (folder / "out").iterdir()} == kept
     assert list(folder.glob("optuna/tune-digits-*.log"))
 
@@ -127,7 +129,7 @@ def test_again_computes_nothing_and_more_trials_are_added(
     shown = f"best: clip.C = {best['params']['clip.C']:g} (trial {best['trial']})"
     assert shown in text
     assert "clip=arc, not tuned: worst case" in text
-    assert "mlflow ui --backend-store-uri" in text
+    assert "see the cells: lit-byz ui " in text
     assert command(folder, "--dry-run", "--trials", "5") == 0
     assert "5 trials, 1 to do" in capsys.readouterr().out
     longer = study_of(folder, capsys, "--trials", "5")

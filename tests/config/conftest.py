@@ -38,6 +38,9 @@ USER_MODULE = """
             if strength > 1:
                 raise ValueError(f"PickyRule: strength must be at most 1, got {strength}")
             self.f, self.strength = f, strength
+
+        def aggregate(self, x):
+            return x.mean(0)
 """
 
 

@@ -256,6 +256,7 @@ def test_a_class_that_cannot_be_made(
     (tmp_path / "no_instance.py").write_text(
         "from lit_byz.robust import Rule\n"
         f"class Mine(Rule):\n    def __init__(self):\n        {body}\n"
+        "    def aggregate(self, x): return x.mean(0)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert refused("rule=no_instance.Mine").startswith(f"rule=no_instance.Mine: {reason}")

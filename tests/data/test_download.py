@@ -144,6 +144,33 @@ def test_files_put_by_hand(
     np.testing.assert_array_equal(Tiny().read(None).train_images, expected_pixels())
 
 
+@pytest.mark.parametrize("kept", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("form", ["", ".gz", ".tar.gz"])
+def test_a_file_put_by_hand_that_was_cut(
+    folder: Path, form: str, kept: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place_by_hand(folder)
+    whole = folder / "train-images-idx3-ubyte"
+    content = whole.read_bytes()
+    if form == ".gz":
+        content = gzip.compress(content)
+    elif form == ".tar.gz":
+        with tarfile.open(folder / "all.tar.gz", "w:gz") as tar:
+            tar.add(whole, whole.name)
+        content = (folder / "all.tar.gz").read_bytes()
+    whole.unlink()
+    cut = folder / ("all.tar.gz" if form == ".tar.gz" else whole.name + form)
+    cut.write_bytes(content[: int(kept * len(content))])
+    monkeypatch.setenv("TINY_CLOSED", "1")
+    with pytest.raises(
+        RunFailed, match=f"files in {folder}: ({cut.name}|{whole.name}) "
+    ) as failure:
+        Tiny().load()
+    assert "\n" not in str(failure.value)
+    monkeypatch.delenv("TINY_CLOSED")
+    np.testing.assert_array_equal(Tiny().read(None).train_images, expected_pixels())
+
+
 def test_an_explicit_root_wins(tmp_path: Path) -> None:
     Tiny().load(tmp_path / "elsewhere")
     assert (tmp_path / "elsewhere" / Tiny().name / "manifest.json").exists()

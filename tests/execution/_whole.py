@@ -53,7 +53,7 @@ def assert_same_run(whole: Whole, store: Path, parameters: Path) -> None:
     """The one run in ``store`` is, bit for bit, the uninterrupted one."""
     (run_id,) = _runs.run_ids(store)
     assert _runs.values_of(store, run_id) == _runs.values_of(whole[0], whole[2])
-    assert _runs.steps_of(store, run_id, "arc/threshold") == list(range(STEPS))
+    assert _runs.steps_of(store, run_id, "clip/threshold") == list(range(STEPS))
     assert _runs.duplicates(store) == []
     assert _runs.status_of(store, run_id) == "FINISHED"
     assert_same_parameters(whole[1], parameters)

@@ -32,7 +32,7 @@ def test_stopped_and_gone_on_with(tmp_path: Path) -> None:
     gone_on = train(settings)
     assert (gone_on.status, gone_on.resumed_at) == ("finished", 7)
     assert gone_on.run_id == stopped.run_id
-    assert _runs.steps_of(store, str(gone_on.run_id), "arc/threshold") == list(range(14))
+    assert _runs.steps_of(store, str(gone_on.run_id), "clip/threshold") == list(range(14))
     assert gone_on.max_accuracy == alone.max_accuracy
     for a, b in zip(gone_on.model.parameters(), alone.model.parameters(), strict=True):
         assert float((a - b).detach().abs().max()) < 1e-12

@@ -112,9 +112,9 @@ def test_processes_see_what_was_changed_after_they_got_ready(
     settings = ["dataset=digits", "model=logreg", "attack=tells.Tells", "workers.f=1"]
     tasks = [task(*settings, f"seed={seed}") for seed in (1, 2)]
     expected = "RuntimeError: told late, late, 1"
-    assert computed(executor, tasks) == [
-        Outcome(each.identity, "failed", error=expected) for each in tasks
-    ]
+    found = computed(executor, tasks)
+    assert found == [Outcome(each.identity, "failed", error=expected) for each in tasks]
+    assert all('tells.py", line ' in str(outcome.traceback) for outcome in found)
     # The variables that the processes are made with are not left behind.
     named = {"LIT_BYZ_IMPORT": "tells"}
     assert dict(os.environ) == {**before, "LIT_BYZ_TOLD": "told late", **named}

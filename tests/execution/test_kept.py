@@ -91,8 +91,9 @@ def test_the_command_shows_whose_class_was_lost(
     assert len(found["recalls"]) == 10
     assert evaluate([f"run={result.run_id}"]) == 0
     assert "mostly taken for" in capsys.readouterr().out
-    assert (tmp_path / "outputs" / "confusion.png").stat().st_size > 5000
-    lines = (tmp_path / "outputs" / "confusion.csv").read_text().splitlines()
+    folder = tmp_path / "outputs" / f"evaluate-{str(result.run_id)[:8]}-final"
+    assert (folder / "confusion.png").stat().st_size > 5000
+    lines = (folder / "confusion.csv").read_text().splitlines()
     assert len(lines) == 11
 
 

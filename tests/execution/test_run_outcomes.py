@@ -8,8 +8,12 @@ import pytest
 import torch
 
 from lit_byz.cli.train import summary
-from lit_byz.config.compose import compose
+from lit_byz.config.components import build, build_model
+from lit_byz.config.compose import compose, to_plain
+from lit_byz.config.grid import Point
+from lit_byz.config.identity import identify
 from lit_byz.errors import BadRequest
+from lit_byz.tracking.ledger import Ledger
 from lit_byz.training import DissimilarityLogger
 from tests.execution import _runs
 from tests.execution._runs import MODULE, quick
@@ -54,6 +58,25 @@ def test_divergence_is_a_result(tmp_path: Path) -> None:
     assert f"diverged: every honest vector was non-finite at step {result.steps_done}" in text
 
 
+def test_divergence_at_the_first_step_is_judged_at_the_initial_parameters(tmp_path: Path) -> None:
+    """There is no other accuracy; that of parameters which were never evaluated would be none."""
+    settings = ["model=mlp", "model.init_scale=1e30", "train.steps=5"]
+    result = quick(tmp_path, *settings)
+    assert (result.status, result.steps_done) == ("diverged", 0)
+    config = compose([*_runs.QUICK, *settings, f"tracking.uri={new_store(tmp_path)}"])
+    model = build_model(config).eval()
+    batches = list(build("dataset", config.dataset).load().test_batches())
+    with torch.no_grad():
+        right = sum(int((model(x).argmax(1) == y).sum()) for x, y in batches)
+    expected = right / sum(len(y) for _, y in batches)
+    assert expected > 0
+    assert result.max_accuracy == pytest.approx(expected)
+    point = Point({}, to_plain(config), identify(to_plain(config)))
+    outcome = Ledger.of(point.plain["tracking"]).look_up([point])[point.identity].outcome
+    assert outcome is not None
+    assert (outcome.status, outcome.max_accuracy) == ("diverged", result.max_accuracy)
+
+
 def test_lost_honest_workers_are_counted(tmp_path: Path) -> None:
     """A worker whose momentum has become NaN counts as non-finite, and does not end the run."""
     from lightning.pytorch.callbacks import Callback
@@ -87,6 +110,26 @@ def test_failed_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _runs.run_ids(tmp_path) == [run_id]
     assert _runs.status_of(tmp_path, run_id) == "FAILED"
     assert _runs.duplicates(tmp_path) == []
+
+
+def test_a_checkpoint_that_cannot_be_deleted_fails_no_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from lightning.pytorch.callbacks import Callback
+
+    class Obstruct(Callback):
+        def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+            (checkpoint,) = tmp_path.glob("checkpoints/*/last.ckpt")
+            checkpoint.unlink()
+            (checkpoint / "full").mkdir(parents=True)
+
+    settings = ["train.steps=4", "train.checkpoint_every=2", "attack=sf"]
+    result = quick(tmp_path, *settings, callbacks=[Obstruct()])
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith("a finished run's checkpoint cannot be deleted: ")
+    assert result.status == "finished"
+    assert _runs.status_of(tmp_path, result.run_id) == "FINISHED"
+    assert "lit_byz.error" not in _runs.tags_of(tmp_path, result.run_id)
 
 
 @pytest.mark.usefixtures("users_parts")
@@ -137,7 +180,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _runs.command(tmp_path, settings) == 0
     printed = capsys.readouterr()
     assert "maximal accuracy 0." in printed.out
-    assert f"mlflow ui --backend-store-uri sqlite:///{tmp_path}/mlflow.db" in printed.out
+    assert f"lit-byz ui tracking.uri=sqlite:///{tmp_path}/mlflow.db" in printed.out
     assert "2 steps in" in printed.out
     assert printed.err == ""
     assert _runs.command(tmp_path, settings) == 0

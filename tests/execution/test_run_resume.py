@@ -52,7 +52,7 @@ def test_killed_at_once(tmp_path: Path) -> None:
     assert died.returncode == -signal.SIGKILL, died.stderr.decode()
     (run_id,) = _runs.run_ids(store)
     assert _runs.status_of(store, run_id) == "RUNNING"  # nobody was left to say more
-    assert _runs.steps_of(store, run_id, "arc/threshold") == list(range(5))
+    assert _runs.steps_of(store, run_id, "clip/threshold") == list(range(5))
     result = go_on(store, parameters, *settings)
     assert (result.status, result.resumed_at, result.run_id) == ("finished", 5, run_id)
     assert_same_run(uninterrupted(tmp_path / "whole", settings), store, parameters)
@@ -73,7 +73,7 @@ def test_signals(
     checkpoint = store / "checkpoints" / run_id / "last.ckpt"
     saved = torch.load(checkpoint, weights_only=True)
     assert saved["global_step"] == 7
-    assert _runs.steps_of(store, run_id, "arc/threshold") == list(range(7))
+    assert _runs.steps_of(store, run_id, "clip/threshold") == list(range(7))
     assert _runs.steps_of(store, run_id, "test/max_accuracy") == []
     with wishing(keep=parameters):
         assert _runs.command(store, [*RICH, "resume=auto"]) == 0
@@ -116,7 +116,7 @@ def test_metrics_newer_than_the_checkpoint(whole: Whole, tmp_path: Path) -> None
     store, parameters, older = tmp_path / "stopped", tmp_path / "stopped.pt", tmp_path / "older"
     with wishing(copy=(6, store, older), signal=(11, "SIGINT")):
         result = quick(store, *RICH)
-    assert _runs.steps_of(store, result.run_id, "arc/threshold") == list(range(11))
+    assert _runs.steps_of(store, result.run_id, "clip/threshold") == list(range(11))
     (path,) = store.glob("checkpoints/*/last.ckpt")
     shutil.copy(older, path)
     again = go_on(store, parameters)

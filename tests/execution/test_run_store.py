@@ -16,8 +16,8 @@ from lit_byz.config.grid import Grid, points
 from lit_byz.config.identity import environment, identify, identity
 from lit_byz.tracking import Store, open_store
 from lit_byz.tracking.ledger import Ledger
+from lit_byz.tracking.new_run import git_commit
 from lit_byz.tracking.records import CellRecord, PlannedRun, StudyRecord
-from lit_byz.tracking.runs import git_commit
 from tests.execution import _runs
 from tests.execution._runs import quick
 from tests.tracking._stores import new_store
@@ -25,7 +25,8 @@ from tests.tracking._stores import new_store
 STEPS = 10
 SETTINGS = [f"train.steps={STEPS}", "attack=foe", "train.lr=0.5", "partition=dirichlet"]
 PER_STEP = {
-    "arc/threshold",
+    "arc/threshold",  # the old name, of ARC alone
+    "clip/threshold",
     "attack/at_edge",
     "attack/damage",
     "attack/factor",
@@ -139,7 +140,7 @@ def test_where_it_came_from(tracked: Run, result: TrainResult) -> None:
     assert tags["lit_byz.identity"] == code.digest == result.identity
     assert tags["lit_byz.environment"] == environment(compose_plain(asked))
     assert tags["lit_byz.kind"] == "run"
-    assert tags["mlflow.runName"] == ("digits, dirichlet 0.1, f=1, cwtm∘nnm, clip arc, foe, seed 1")
+    assert tags["mlflow.runName"] == "foe · seed 1 · arc · cwtm∘nnm · digits dirichlet 0.1 · f=1"
     ((dataset,),) = [[i.dataset for i in tracked.inputs.dataset_inputs]]
     assert dataset.name == "digits"
     profile = json.loads(dataset.profile)
@@ -151,6 +152,7 @@ def test_no_clipping_has_no_threshold(folder: Path) -> None:
     """Its threshold is infinite, which a store would keep as 1.8e308."""
     result = quick(folder, "train.steps=3", "clip=none", "attack=sf")
     assert _runs.steps_of(folder, result.run_id, "arc/threshold") == []
+    assert _runs.steps_of(folder, result.run_id, "clip/threshold") == []
     assert _runs.steps_of(folder, result.run_id, "attack/factor") == []
     assert all(math.isfinite(v) for v in _runs.values_of(folder, result.run_id).values())
     assert max(map(abs, _runs.values_of(folder, result.run_id).values())) < 1e6

@@ -74,9 +74,10 @@ def test_hidden_layers_of_mlp() -> None:
         ("cnn_cifar", {"shape": (3, 32, 2)}, "cnn_cifar: shape's width must be an int >= 4, got 2"),
         ("cnn_cifar", {"dropout": 1.0}, "cnn_cifar: dropout must be a number in [0, 1), got 1.0"),
         (
-            "logreg",
+            "cnn_mnist",
             {"shape": (28, 28)},
-            "logreg: shape must be (channels, height, width), got (28, 28)",
+            "cnn_mnist: shape must be (channels, height, width), got (28, 28); logreg and mlp take "
+            "inputs of any shape",
         ),
         ("resnet18", {"classes": 1}, "resnet18: classes must be an int >= 2, got 1"),
         ("mlp", {"hidden": [0]}, "mlp: each width in hidden must be an int >= 1, got 0"),

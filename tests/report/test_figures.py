@@ -9,7 +9,7 @@ from lit_byz.report.figures import run_figures
 
 HISTORY = {
     "test/accuracy": [(step, 1 - math.exp(-step / 100)) for step in range(49, 500, 50)],
-    "arc/threshold": [(step, 2 * math.exp(-step / 300)) for step in range(500)],
+    "clip/threshold": [(step, 2 * math.exp(-step / 300)) for step in range(500)],
     "honest/mean_norm": [(step, math.exp(-step / 200)) for step in range(500)],
     "honest/max_norm": [(step, 3 * math.exp(-step / 250)) for step in range(500)],
     "attack/damage": [(step, 0.4 * math.exp(-step / 250)) for step in range(500)],
@@ -26,7 +26,7 @@ def test_both_figures(tmp_path: Path) -> None:
     made = run_figures(HISTORY, "digits, extreme, f=1", tmp_path / "new")
     assert [path.name for path in made] == ["accuracy.png", "norms.png"]
     for path in made:
-        assert imread(path).shape[:2] == (468, 780)
+        assert imread(path).shape[:2] == (504, 840)
         assert ink(path) > 0.01
 
 
@@ -41,7 +41,7 @@ def test_damage_and_its_limits(tmp_path: Path) -> None:
 
 def test_without_clipping(tmp_path: Path) -> None:
     """No threshold to draw: one line less."""
-    bare = {key: points for key, points in HISTORY.items() if key != "arc/threshold"}
+    bare = {key: points for key, points in HISTORY.items() if key != "clip/threshold"}
     whole = ink(run_figures(HISTORY, "", tmp_path / "whole")[1])
     assert ink(run_figures(bare, "", tmp_path / "bare")[1]) < whole
 

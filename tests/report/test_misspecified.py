@@ -63,4 +63,6 @@ def test_report(tmp_path: Path) -> None:
     assert arm["worst_cases"][2] == {
         **{"declared_f": 2, "f": 1, "mean": 0.6, "std": 0.0, "kind": "at least"},
     }
-    assert {path.name for path in found.files} == {"declared.png", "declared.csv"}
+    assert {path.name for path in found.files} == {
+        *("declared.png", "declared.pdf", "declared.svg", "declared.csv"),
+    }

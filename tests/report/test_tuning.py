@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from matplotlib.image import imread
 
+from lit_byz.report.drawing import FORMATS
 from lit_byz.report.render import render
 from lit_byz.report.tuned import Comparison, Cost, Tuned, tuned
 from lit_byz.report.tuning import csv_of, table, verdict
@@ -150,6 +151,7 @@ def test_report(tmp_path: Path) -> None:
     assert (bounded["max_accuracy"], bounded["status"]) == (0.6, "bounded")
     assert content["trials"][0]["mlflow_run_id"] == "run of trial 0"
     assert {path.name for path in found.files} == {
-        *("tuning_curve.png", "tuning_history.png", "tuning.csv", "tuning.txt"),
+        *(f"tuning_{what}.{form}" for what in ("curve", "history") for form in FORMATS),
+        *("tuning.csv", "tuning.txt"),
     }
     assert "best: clip.C = 4" in (tmp_path / "tuning.txt").read_text()

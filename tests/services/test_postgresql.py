@@ -1,19 +1,13 @@
 """Sweeps on PostgreSQL: a real one, made for the test and thrown away."""
 
 import json
-import os
-import pwd
-import shutil
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 import yaml
@@ -21,11 +15,10 @@ import yaml
 from lit_byz.errors import RunFailed
 from lit_byz.tracking import open_store
 from tests.cli._sweeps import GRID, ROOT, RUNS, arguments, sweep
+from tests.services._postgresql import SECRET, postgresql
 
 pytestmark = pytest.mark.services
 
-BINARIES = "/usr/lib/postgresql/*/bin"
-SECRET = "not/to-be-seen"
 TUNE = {
     "space": {"clip.C": {"low": 0.01, "high": 100.0, "log": True}},
     "trials": 4,
@@ -34,48 +27,11 @@ TUNE = {
 SMALL = {**GRID, "grid": {"axes": {"clip": ["none", "arc"], "attack": ["sf", "lf"]}}}
 
 
-def _programs() -> Path:
-    """Where PostgreSQL's programs are; Debian keeps those of the server off the PATH."""
-    found = sorted(Path("/").glob(BINARIES[1:]), key=lambda path: float(path.parent.name))
-    return found[-1] if found else Path(str(shutil.which("initdb"))).parent
-
-
 @pytest.fixture(scope="module")
 def database() -> Iterator[str]:
     """The address of a database with a password."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    # PostgreSQL refuses to run as root; another user cannot look into pytest's folders.
-    somebody: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        nobody = pwd.getpwnam("nobody")
-        somebody = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "password").write_text(SECRET)
-        if somebody:
-            shutil.chown(folder, somebody["user"])
-            shutil.chown(folder / "password", somebody["user"])
-
-        def call(program: str, *words: str) -> None:
-            subprocess.run(
-                [_programs() / program, "-D", folder / "data", *words],
-                check=True,
-                cwd=folder,
-                stdout=subprocess.DEVNULL,
-                **somebody,
-            )
-
-        access = ["-U", "lit_byz", "--auth=scram-sha-256", f"--pwfile={folder / 'password'}"]
-        call("initdb", *access, "--no-locale", "--encoding=UTF8", "--no-sync")
-        settings = f"-p {port} -c listen_addresses=127.0.0.1 -c fsync=off -k {folder}"
-        call("pg_ctl", "-w", "-l", str(folder / "log"), "-o", settings, "start")
-        try:
-            password = quote(SECRET, safe="")
-            yield f"postgresql+psycopg2://lit_byz:{password}@127.0.0.1:{port}/postgres"
-        finally:
-            call("pg_ctl", "-m", "immediate", "stop")
+    with postgresql() as server:
+        yield server.address()
 
 
 def rows(address: str, query: str) -> list[tuple[Any, ...]]:

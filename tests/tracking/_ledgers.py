@@ -8,9 +8,10 @@ from typing import Any
 from lit_byz.config.grid import Grid, Point, points
 from lit_byz.config.identity import Identity
 from lit_byz.tracking.ledger import Ledger
+from lit_byz.tracking.new_run import Attempt
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.records import CellRecord, PlannedRun, StudyRecord
-from lit_byz.tracking.runs import Attempt, open_run
+from lit_byz.tracking.runs import open_run
 from tests.tracking._stores import new_store
 
 BASE: dict[str, Any] = {"dataset": "digits", "model": "logreg", "train": {"steps": 5}}

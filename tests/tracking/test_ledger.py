@@ -231,11 +231,60 @@ def test_killed_runs_that_are_not_needed_any_more_are_ended(ledger: Ledger, tmp_
         ledger.end_killed(other, ())
     statuses = [ledger.store.client.get_run(run).info.status for run in runs]
     assert statuses == ["KILLED", "RUNNING", "FINISHED", "RUNNING"]
-    give_back = ledger.store.claim(claim_on(killed.identity))
-    assert give_back is not None  # nobody holds it
-    give_back()
+    claim = ledger.store.claims.take(claim_on(killed.identity))
+    assert claim is not None  # nobody holds it
+    claim.give_back()
 
 
 def test_a_study_needs_a_store() -> None:
     with pytest.raises(BadRequest, match=r"tracking\.enabled = False: a study keeps its runs"):
         Ledger.of({"enabled": False, "uri": None, "experiment": "lit_byz"})
+
+
+def test_a_study_that_says_it_all_is_not_written_again(ledger: Ledger, tmp_path: Path) -> None:
+    """Nor are its cells; whatever is new is, and so is a study that is not the newest."""
+    points = some_points(tmp_path, clip=["none", "arc"])
+    cells = [[p for p in points if p.cell == f"clip={name}"] for name in ("none", "arc")]
+    every = [(record_of(cell, place=place), cell[0]) for place, cell in enumerate(cells)]
+    for point in points:
+        end(point, "finished", 0.5)
+
+    def work() -> dict[str, int]:
+        again = make_ledger(tmp_path)
+        again.open_study(STUDY)
+        again.write_cells(every, outcomes_of(again, points))
+        again.close_study(STUDY, complete=True, failed=False)
+        seen = again.store.search(again.experiment_id, "tags.`lit_byz.kind` != 'run'")
+        assert {run.info.status for run in seen} == {"FINISHED"}
+        return {run.info.run_name: run.info.end_time for run in seen}
+
+    first = work()
+    assert set(first) == {STUDY.name, "clip=none", "clip=arc"}
+    assert work() == first
+    end(points[0], "finished", 0.4)  # another attempt, which counts as it is newer
+    second = work()
+    assert second["clip=none"] > first["clip=none"]
+    assert second[STUDY.name] > first[STUDY.name]
+    assert second["clip=arc"] == first["clip=arc"]
+    other = make_ledger(tmp_path)
+    other.open_study(replace(STUDY, key="another", name="another"))
+    other.close_study(replace(STUDY, key="another", name="another"), complete=True, failed=False)
+    third = work()
+    assert third[STUDY.name] > second[STUDY.name]
+    assert make_ledger(tmp_path).newest() == str(ledger.study_id)
+
+
+def test_files_that_are_kept_are_not_kept_again(ledger: Ledger, tmp_path: Path) -> None:
+    path, run_id = tmp_path / "table.txt", str(ledger.study_id)
+    path.write_text("a table")
+    ledger.keep(run_id, [path], {"a": 0.5}, {"b": "c"})
+    (kept,) = (tmp_path / "artifacts").rglob("table.txt")
+    before = kept.stat().st_ino, kept.stat().st_mtime_ns
+    ledger.keep(run_id, [path], {"a": 0.5}, {"b": "c"})
+    assert (kept.stat().st_ino, kept.stat().st_mtime_ns) == before
+    assert len(ledger.store.history(run_id, "a")) == 1
+    path.write_text("another")
+    ledger.keep(run_id, [path], {"a": 0.6}, {"b": "d"})
+    assert kept.read_text() == "another"
+    run = ledger.store.client.get_run(run_id)
+    assert (run.data.metrics["a"], run.data.tags["b"]) == (0.6, "d")

@@ -7,7 +7,7 @@ import pytest
 
 from lit_byz.config.compose import compose_plain
 from lit_byz.config.grid import Point
-from lit_byz.tracking import ledger as ledger_module
+from lit_byz.tracking import tables
 from lit_byz.tracking.ledger import Found, Ledger
 from tests.tracking._ledgers import begin, by_other_code, end, make_ledger, some_points
 
@@ -17,7 +17,7 @@ NOTHING = Found(None, [], [])
 @pytest.fixture(params=[0, 20], ids=["at once", "one by one"], autouse=True)
 def _either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many runs are looked up in one reading of the store, few by their own queries."""
-    monkeypatch.setattr(ledger_module, "MANY", request.param)
+    monkeypatch.setattr(tables, "FEW", request.param)
 
 
 @pytest.fixture

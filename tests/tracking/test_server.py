@@ -14,6 +14,7 @@ from docs.browser import mlflow_ui
 from lit_byz.errors import BadRequest, RunFailed
 from lit_byz.execution.run import train
 from lit_byz.tracking import open_store
+from lit_byz.tracking.page import page_of_run
 from lit_byz.tracking.records import StudyRecord, as_tags
 
 SECRET = "not-to-be-seen"
@@ -48,7 +49,7 @@ def place() -> Iterator[str]:
 def test_a_user_and_a_password_are_taken(place: str) -> None:
     store = open_store(f"http://me:{SECRET}@{place}")
     assert store.experiment("one") == "7"
-    assert store.ui_command == f"open http://me:***@{place}"
+    assert store.ui_command == f"lit-byz ui 'tracking.uri=http://me:***@{place}'"
 
 
 def test_a_server_that_is_not_there() -> None:
@@ -99,4 +100,8 @@ def test_nothing_that_is_kept_shows_the_password(
         config = store.client.download_artifacts(result.run_id, "config.yaml", str(tmp_path))
         kept.append(Path(config).read_text())
         assert not [text for text in kept if SECRET in text]
-        assert store.ui_command == f"open {address.replace('//', '//me:***@')}"
+        shown = address.replace("//", "//me:***@")
+        assert store.ui_command == f"lit-byz ui 'tracking.uri={shown}'"
+        assert page_of_run(store, "1", "a_run").link == (
+            f"{shown}/#/experiments/1/runs/a_run?workflowType=machine_learning"
+        )

@@ -54,7 +54,7 @@ def test_where_the_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     new_store(tmp_path / "mlruns")
     store = open_store()
     assert store.sqlite_file == Path("mlruns/mlflow.db")
-    assert store.ui_command == "mlflow ui --backend-store-uri sqlite:///mlruns/mlflow.db"
+    assert store.ui_command == "lit-byz ui"
     found = store.client.get_experiment(store.experiment("lit_byz"))
     assert found.artifact_location == (tmp_path / "mlruns" / "artifacts" / "lit_byz").as_uri()
     address = new_store(tmp_path / "elsewhere")

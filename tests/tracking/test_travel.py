@@ -75,8 +75,8 @@ def test_what_a_file_holds(home: Path, tmp_path: Path) -> None:
         (known,) = store.find(experiment, run["identity"])
         exact = store.history(known.info.run_id, "test/accuracy")
         assert list(zip(*run["series"]["test/accuracy"], strict=True)) == exact
-        thresholds = dict(store.history(known.info.run_id, "arc/threshold"))
-        steps, values = run["series"]["arc/threshold"]
+        thresholds = dict(store.history(known.info.run_id, "clip/threshold"))
+        steps, values = run["series"]["clip/threshold"]
         assert steps == [0, EVERY, 2 * EVERY, 44]
         assert values == pytest.approx([thresholds[step] for step in steps], rel=1e-4)
         assert run["tags"][MACHINE]

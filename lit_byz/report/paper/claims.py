@@ -45,13 +45,19 @@ class Claim:
     attack: str | None = None
 
     def measured(self, found: Survey, strength: str) -> Measured | None:
-        """Its quantity against attackers of a strength, as far as there are runs."""
+        """Its quantity against attackers of a strength, over the complete seeds if there are any.
+
+        Nothing where the runs are a smoke test: whatever they show, it is not what the paper says.
+        """
+        if found.experiment.smoke:
+            return None
         one = measure(found, self.where, self.quantity, self.attack, strength)
         if one is None or self.against is None:
-            return one
+            return None if one is None else one.settled()
         other = measure(found, self.against, self.quantity, self.attack, strength)
+        # Paired first: a seed counts where both sides have it.
         difference = None if other is None else one.minus(other)
-        return difference if difference is not None and difference.by_seed else None
+        return difference.settled() if difference is not None and difference.by_seed else None
 
     def verdict(self, measured: Measured | None) -> str:
         """Decided only where every value that is possible decides it in the same way."""
@@ -77,7 +83,7 @@ class Claim:
         )
 
     def shown(self, measured: Measured | None) -> str:
-        """What was measured, with its spread and number of seeds."""
+        """What was measured, with its spread and number of seeds, and those begun if more are."""
         if measured is None or not measured.by_seed:
             return ""
         scale, unit = (100.0, " %") if self.quantity in SHARES else (1.0, "")
@@ -92,7 +98,8 @@ class Claim:
             text = f"≤ {scale * measured.high:.{digits}f}"
         else:
             text = f"{scale * measured.low:.{digits}f} to {scale * measured.high:.{digits}f}"
-        return f"{text}{unit} ({measured.seeds})"
+        more = f", {measured.begun} begun" if measured.left_out else ""
+        return f"{text}{unit} ({measured.seeds}){more}"
 
     @property
     def allowed(self) -> str:

@@ -1,10 +1,20 @@
 """Accuracy over the steps of training, and the adaptive threshold beside the honest mean."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lit_byz.report.paper.style import canvas, finish, line_of, panel_title
-from lit_byz.report.paper.survey import Cell, Survey, attack_panels, mean_and_std
+from lit_byz.report.drawing import draw_chance, in_percent
+from lit_byz.report.figures import INITIAL
+from lit_byz.report.paper.style import (
+    canvas,
+    chance_in,
+    finish,
+    line_of,
+    panel_title,
+    say_empty,
+)
+from lit_byz.report.paper.survey import Cell, Survey, attack_panels, complete_runs, mean_and_std
+from lit_byz.report.words import STEPS
 from lit_byz.tracking.records import PlannedRun
 
 if TYPE_CHECKING:
@@ -30,15 +40,24 @@ def draw_accuracy(found: Survey) -> "Figure":
             if baseline is not None and baseline not in drawn:
                 drawn.append(baseline)
                 _curve(place, found, baseline, baseline.result.attacks[0], "DSGD, f = 0")
-        place.set(ylim=(0, 1.02))
-        _label(place, panel_title(title, strength), "test accuracy")
+        place.set(ylim=(0, 1.02), xlim=(0, _longest(cells)))
+        if not any(complete_runs(cell, label) for cell in cells):
+            say_empty(place)
+        draw_chance(place, chance_in(cells))
+        in_percent(place.yaxis)
+        _label(place, panel_title(title, strength), "test accuracy in %")
     finish(figure, found, axes)
     return figure
 
 
+def _longest(cells: Sequence[Cell]) -> float:
+    """The steps of the longest run, and room for its last mark."""
+    return 1.03 * max(run.steps for cell in cells for run in cell.result.record.runs)
+
+
 def _label(axes: "Axes", title: str, quantity: str) -> None:
     axes.set_title(title, fontsize=8)
-    axes.set_xlabel("step", fontsize=8)
+    axes.set_xlabel(STEPS, fontsize=8)
     axes.set_ylabel(quantity, fontsize=8)
     axes.tick_params(labelsize=8)
     axes.grid(alpha=0.3)
@@ -52,6 +71,7 @@ def _title(title: str, attack: str, found: Survey) -> str:
 def curve_of(found: Survey, runs: Sequence[PlannedRun], cell: Cell, key: str) -> Curve:
     """Step, counted from 1, to the values that the seeds have there.
 
+    At 0 stands the accuracy of the initial parameters, of runs that have measured it.
     A run that ended early, as it diverged, keeps its last value: a mean over those that went on
     would flatter.
     """
@@ -60,6 +80,9 @@ def curve_of(found: Survey, runs: Sequence[PlannedRun], cell: Cell, key: str) ->
         outcome = cell.result.outcome(run)
         if outcome is not None and outcome.complete and outcome.run_id is not None:
             known = {step + 1: value for step, value in found.history(outcome.run_id, key)}
+            if known and key == "test/accuracy":
+                initial = found.history(outcome.run_id, INITIAL)[:1]
+                known = {**dict(initial), **known}
             if known:
                 each.append(known)
     values: Curve = {}
@@ -84,8 +107,9 @@ def _curve(axes: "Axes", found: Survey, cell: Cell, attack: str, name: str) -> N
         high = [middle + spread for middle, spread in zip(middles, spreads, strict=True)]
         axes.fill_between(steps, low, high, color=style["color"], alpha=0.15, linewidth=0)
     if any(_diverged(cell, run) for run in cell.runs(attack)):
-        axes.plot(steps[-1], middles[-1], marker="x", color=style["color"], markersize=8)
-        axes.annotate("diverged", (steps[-1], middles[-1]), fontsize=6, va="bottom")
+        cross: dict[str, Any] = {"marker": "x", "markersize": 8, "linestyle": "none"}
+        axes.plot(steps[-1], middles[-1], color=style["color"], **cross)
+        axes.plot([], [], color="black", label="a run diverged: its last value stays", **cross)
 
 
 def _diverged(cell: Cell, run: PlannedRun) -> bool:
@@ -100,7 +124,7 @@ def draw_thresholds(found: Survey) -> "Figure":
     for place, (cell, word, label, strength) in zip(axes, panels, strict=True):
         title = word
         for run in cell.runs(label):
-            threshold = curve_of(found, [run], cell, "arc/threshold")
+            threshold = curve_of(found, [run], cell, "clip/threshold")
             if not threshold:
                 continue
             norm = curve_of(found, [run], cell, "honest/mean_norm")
@@ -109,7 +133,9 @@ def draw_thresholds(found: Survey) -> "Figure":
             place.plot(list(norm), [v[0] for v in norm.values()], label=mean, alpha=0.8)
             title = f"{word}, seed {run.seed}"
             break
-        place.set_yscale("log")
+        else:
+            say_empty(place)
+        place.set(yscale="log", xlim=(0, _longest([cell])))
         _label(place, panel_title(title, strength), "Euclidean norm")
     finish(figure, found, axes)
     return figure

@@ -32,11 +32,16 @@ def draw_labels(experiment: Experiment) -> "Figure":
             counts = label_counts(parts, labels, classes)
             bottom = np.zeros(row["honest"])
             for label in range(classes):
-                place.bar(range(row["honest"]), counts[:, label], bottom=bottom, width=0.85)
+                style = {"bottom": bottom, "width": 0.85, "label": str(label)}
+                place.bar(range(row["honest"]), counts[:, label], **style)
                 bottom += counts[:, label]
             place.set_title(f"{row['dataset']}, α = {alpha:g}, seed {SEED}", fontsize=9)
             place.set_xlabel("honest worker", fontsize=8)
             place.set_ylabel("training images by label", fontsize=8)
             place.tick_params(labelsize=7)
+    handles, names = axes[0][0].get_legend_handles_labels()
+    figure.legend(
+        handles, names, title="label", loc="outside right upper", fontsize=8, title_fontsize=8
+    )
     figure.suptitle(f"{experiment.place}. {experiment.shows}", fontsize=9)
     return figure

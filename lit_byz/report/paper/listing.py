@@ -2,109 +2,173 @@
 
 import os
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from lit_byz.config.grid import Point
 from lit_byz.report.paper.experiment import Experiment
+from lit_byz.report.paper.survey import SMOKE
 from lit_byz.report.paper.tables import Table
+from lit_byz.tracking.glances import last_values
+from lit_byz.tracking.ledger import Ledger
 from lit_byz.tracking.outcome import Outcome
 
 SPEED = "speed/steps_per_second"
+EXAMPLES = "speed/examples_per_second"
+MEASURED, PARTLY, COMPUTED = "measured", "partly computed", "computed"
+
+# Runs of a data set and a model that are looked at for their speed.
+NEWEST = 200
+# Examples per second of the runs that the store has of a data set and a model.
+Speeds = Callable[[str, str], Sequence[float]]
 
 
 @dataclass(frozen=True)
-class Entry:
-    """An experiment, its runs, those that are done, and the seconds of one core that are left."""
+class Tally:
+    """Runs, those that are done, and the seconds of one core that are left."""
 
-    experiment: Experiment
     runs: int
     done: int
     failed: int
     seconds: float
+    times: str
+    """Whether the seconds were measured, or computed from operations; "" where none are left."""
 
 
 @dataclass(frozen=True)
+class Listing:
+    """The experiments with what is done and left of each, and of all, shared runs counted once."""
+
+    entries: Sequence[tuple[Experiment, Tally]]
+    all: Tally
+
+
+@dataclass
 class Costs:
     """What a run takes on one core: as tracked runs of its kind did, else as the file says."""
 
     by_kind: Mapping[str, float]
+    """Seconds of a step."""
+    speeds: Speeds
+    _by_model: dict[tuple[str, str], float | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, points: Sequence[Point], metrics: Mapping[str, Mapping[str, float]]) -> "Costs":
+    def of(
+        cls,
+        points: Iterable[Point],
+        metrics: Mapping[str, Mapping[str, float]],
+        speeds: Speeds,
+    ) -> "Costs":
         seconds: dict[str, list[float]] = {}
         for point in points:
             speed = metrics.get(point.identity, {}).get(SPEED)
             if speed:
                 for kind in _kinds(point):
-                    seconds.setdefault(kind, []).append(point.steps / speed)
-        return cls({kind: statistics.median(found) for kind, found in seconds.items()})
+                    seconds.setdefault(kind, []).append(1 / speed)
+        return cls({kind: statistics.median(found) for kind, found in seconds.items()}, speeds)
 
-    def seconds(self, point: Point, otherwise: float) -> float:
+    def of_run(self, point: Point, experiment: Experiment) -> tuple[float, bool]:
+        """Seconds, and whether they were measured."""
         for kind in _kinds(point):
             if kind in self.by_kind:
-                return self.by_kind[kind]
-        return otherwise
+                return point.steps * self.by_kind[kind], True
+        example = self._seconds_of_an_example(point)
+        if example is not None:
+            workers = point.plain["workers"]
+            return point.steps * workers["honest"] * workers["batch_size"] * example, True
+        share = point.steps / experiment.steps if experiment.steps else 1.0
+        return experiment.seconds * share, experiment.timed
+
+    def _seconds_of_an_example(self, point: Point) -> float | None:
+        """As runs of the model took that are in the store for whatever reason."""
+        key = (str(point.plain["dataset"]["name"]), str(point.plain["model"]["name"]))
+        if key not in self._by_model:
+            found = [speed for speed in self.speeds(*key) if speed > 0]
+            self._by_model[key] = 1 / statistics.median(found) if found else None
+        return self._by_model[key]
+
+
+def speeds_in(ledger: Ledger) -> Speeds:
+    """As the newest runs of a store had them."""
+
+    def of_model(dataset: str, model: str) -> list[float]:
+        params = {"dataset.name": dataset, "model.name": model}
+        return last_values(ledger.store, ledger.experiment_id, EXAMPLES, params, NEWEST)
+
+    return of_model
 
 
 def _kinds(point: Point) -> list[str]:
-    """What decides the cost of a run, from the most to the least exact."""
+    """What decides the cost of a step, from the most to the least exact."""
     plain = point.plain
     model = f"{plain['dataset']['name']} {plain['model']['name']} {plain['workers']['honest']}"
-    model = f"{model} {plain['workers']['batch_size']} {point.steps}"
+    model = f"{model} {plain['workers']['batch_size']}"
     rule = f"{model} {plain['rule']['name']}"
     return [f"{rule} {point.attack}", rule, model]
 
 
-def entries(
+def listed(
     experiments: Sequence[Experiment],
     outcomes: Mapping[str, Outcome],
     metrics: Mapping[str, Mapping[str, float]],
-) -> list[Entry]:
-    """What is done and left of each experiment."""
-    every = [point for experiment in experiments for point in experiment.points]
-    costs = Costs.of(list({point.identity: point for point in every}.values()), metrics)
-    made = []
-    for experiment in experiments:
-        known = [outcomes.get(point.identity) for point in experiment.points]
-        left = [
-            point
-            for point, outcome in zip(experiment.points, known, strict=True)
-            if outcome is None or not outcome.complete
-        ]
-        made.append(
-            Entry(
-                experiment,
-                len(known),
-                len(known) - len(left),
-                sum(outcome is not None and outcome.status == "failed" for outcome in known),
-                sum(costs.seconds(point, experiment.seconds) for point in left),
-            )
+    speeds: Speeds,
+) -> Listing:
+    """What is done and left of each experiment, and of all."""
+    # A run that several need is that of the first.
+    every = {p.identity: (p, e) for e in reversed(experiments) for p in e.points}
+    costs = Costs.of([point for point, _ in every.values()], metrics, speeds)
+    cost = {
+        identity: costs.of_run(point, experiment)
+        for identity, (point, experiment) in every.items()
+        if (outcome := outcomes.get(identity)) is None or not outcome.complete
+    }
+
+    def tally(identities: Sequence[str]) -> Tally:
+        left = [cost[identity] for identity in identities if identity in cost]
+        known = [outcomes.get(identity) for identity in identities]
+        return Tally(
+            len(identities),
+            len(identities) - len(left),
+            sum(outcome is not None and outcome.status == "failed" for outcome in known),
+            sum(seconds for seconds, _ in left),
+            _times([measured for _, measured in left]),
         )
-    return made
+
+    each = [(e, tally([point.identity for point in e.points])) for e in experiments]
+    return Listing(each, tally(list(every)))
 
 
-def table(made: Sequence[Entry], shared: int, shared_done: int) -> Table:
+def _times(measured: Sequence[bool]) -> str:
+    if not measured:
+        return ""
+    return MEASURED if all(measured) else PARTLY if any(measured) else COMPUTED
+
+
+def table(made: Listing) -> Table:
     """For people: a row for each experiment, and one for all, shared runs counted once."""
     cores = len(os.sched_getaffinity(0))
+    names = [[e.name, e.place, _short(e.shows)] for e, _ in made.entries]
+    tallies = [tally for _, tally in made.entries]
     rows = [
         [
-            entry.experiment.name,
-            entry.experiment.place,
-            _short(entry.experiment.shows),
-            str(entry.runs) if entry.runs else "none needed",
-            f"{entry.done}{f' ({entry.failed} failed)' if entry.failed else ''}",
-            str(entry.runs - entry.done),
-            _hours(entry.seconds / cores),
-            _hours(entry.seconds / 100),
+            *name,
+            str(tally.runs) if tally.runs else "none needed",
+            f"{tally.done}{f' ({tally.failed} failed)' if tally.failed else ''}",
+            str(tally.runs - tally.done),
+            _hours(tally.seconds / cores),
+            _hours(tally.seconds / 100),
+            tally.times,
         ]
-        for entry in made
+        for name, tally in zip(
+            [*names, ["all", "", "each run once"]], [*tallies, made.all], strict=True
+        )
     ]
-    rows.append(["all", "", "each run once", str(shared), str(shared_done)])
-    rows[-1] += [str(shared - shared_done), "", ""]
     header = ["experiment", "paper", "shows", "runs", "done", "missing"]
-    header += [f"hours left on {cores} cores", "on 100 cores"]
-    return Table("The paper's figures and tables", header, rows, names=3)
+    header += [f"hours left on {cores} cores", "on 100 cores", "time of a run"]
+    title = "The paper's figures and tables"
+    if any(experiment.smoke for experiment, _ in made.entries):
+        title += f": {SMOKE}"
+    return Table(title, header, rows, names=3)
 
 
 def _short(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,10 @@ class Measured:
     """A quantity by seed; each seed's value lies in its interval."""
 
     by_seed: Mapping[int, Interval]
+    incomplete: Set[int] = frozenset()
+    """Seeds that were begun, and of which an attack has no result."""
+    left_out: int = 0
+    """Seeds that were begun and are not in ``by_seed``, as others are complete."""
 
     @property
     def low(self) -> float:
@@ -43,14 +47,24 @@ class Measured:
     def seeds(self) -> int:
         return len(self.by_seed)
 
+    @property
+    def begun(self) -> int:
+        return self.seeds + self.left_out
+
+    def settled(self) -> "Measured":
+        """The complete seeds alone, where there are any."""
+        kept = {s: limits for s, limits in self.by_seed.items() if s not in self.incomplete}
+        return Measured(kept, left_out=self.seeds - len(kept)) if kept else self
+
     def minus(self, other: "Measured") -> "Measured":
-        """The difference, for the seeds that both have."""
+        """The difference, for the seeds that both have; complete where both are."""
         return Measured(
             {
                 seed: (low - other.by_seed[seed][1], high - other.by_seed[seed][0])
                 for seed, (low, high) in self.by_seed.items()
                 if seed in other.by_seed
-            }
+            },
+            self.incomplete | other.incomplete,
         )
 
 
@@ -88,7 +102,8 @@ def measure(
         {
             seed: (max(e.by_seed[seed][0] for e in each), max(e.by_seed[seed][1] for e in each))
             for seed in sorted(seeds)
-        }
+        },
+        set.union(*(set(e.incomplete) for e in each)),
     )
 
 
@@ -96,7 +111,8 @@ def _of_cell(
     found: Survey, cell: Cell, quantity: str, attack: str | None, strength: str
 ) -> Measured | None:
     if quantity == "worst_case":
-        return Measured(cell.at(None if cell.baseline else _strength(found, strength)).bounds)
+        chosen = None if cell.baseline else _strength(found, strength)
+        return Measured(cell.begun_at(chosen).bounds, cell.incomplete_at(chosen))
     label = _label(cell, attack, strength)
     if label is None:
         return None
@@ -109,7 +125,7 @@ def _of_cell(
             key = "test/max_accuracy" if quantity == "max_accuracy" else "test/accuracy"
             value = cell.metric(run, key)
         else:
-            threshold = curve_of(found, [run], cell, "arc/threshold")
+            threshold = curve_of(found, [run], cell, "clip/threshold")
             norm = curve_of(found, [run], cell, "honest/mean_norm")
             value = trend(threshold) if quantity == "threshold_trend" else follows(threshold, norm)
         if value is not None:

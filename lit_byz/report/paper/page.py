@@ -40,7 +40,8 @@ class Page:
     def write_html(self, path: Path) -> None:
         """One file with its pictures inside."""
         body = [f"<h1>{TITLE}</h1>", *(f"<p>{html.escape(line)}</p>" for line in self.origin)]
-        body += ["<h2>Scorecard</h2>", _coloured(table(self.judged, undecided=False))]
+        body += ["<h2>Scorecard</h2>"]
+        body += [_coloured(table(self.judged, undecided=False))] if self.judged else []
         body += [_undecided_line(self.judged, html.escape)]
         for part in self.parts:
             experiment = part.experiment
@@ -63,7 +64,7 @@ class Page:
     def write_markdown(self, path: Path) -> None:
         """The same beside its pictures, which lie in the folders of their experiments."""
         lines = [f"# {TITLE}", "", *self.origin, "", "## Scorecard", ""]
-        lines += [table(self.judged, undecided=False).markdown()]
+        lines += [table(self.judged, undecided=False).markdown()] if self.judged else []
         lines += [_undecided_line(self.judged, str), ""]
         for part in self.parts:
             experiment = part.experiment
@@ -80,6 +81,8 @@ class Page:
 
 
 def _undecided_line(judged: Sequence[Judged], quoted: Callable[[str], str]) -> str:
+    if not judged:
+        return quoted("No claim is judged: the paper has none of these runs.")
     left = [j for j in judged if not j.measured]
     if not left:
         return ""

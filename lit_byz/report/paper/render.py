@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lit_byz.report.paper import curves, labels, style, worst_cases
 from lit_byz.report.paper.experiment import Experiment
-from lit_byz.report.paper.survey import Survey
+from lit_byz.report.paper.survey import SMOKE, Survey
 from lit_byz.report.paper.tables import Table, tables
-from lit_byz.report.worst_case_table import csv_of
+from lit_byz.report.rendering import as_csv
+from lit_byz.report.worst_case_table import COLUMNS, run_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,8 +51,26 @@ def render(found: Survey, folder: Path, formats: Sequence[str]) -> Part:
     tex = folder / f"{experiment.short}.tex"
     tex.write_text("% needs \\usepackage{booktabs}\n" + "\n".join(t.latex() for t in made), "utf-8")
     numbers = folder / f"{experiment.short}.csv"
-    numbers.write_text(csv_of([cell.result for cell in found.cells]), encoding="utf-8")
+    numbers.write_text(csv_of(found), encoding="utf-8")
     return Part(experiment, made, [*files, markdown, tex, numbers], found.partial)
+
+
+def csv_of(found: Survey) -> str:
+    """Every number: a line per run, and four per cell's worst case at a strength."""
+    rows: list[list[Any]] = []
+    for cell in found.cells:
+        rows += run_rows(cell.result)
+        for strength in [None] if cell.baseline else found.strengths:
+            worst, begun = cell.at(strength), cell.begun_at(strength).seeds
+            name = ", ".join(["worst case", *([strength] if strength else [])])
+            if worst.bounds:
+                numbers = {"mean": worst.mean, "std": worst.std, "seeds": worst.seeds}
+                for what, value in {**numbers, "seeds begun": begun}.items():
+                    row = [cell.result.name, name, what, value, not worst.exact, worst.kind]
+                    rows.append(row)
+    if found.experiment.smoke:
+        rows = [[*row[:-1], f"{row[-1]} ({SMOKE})"] for row in rows]
+    return as_csv(COLUMNS, rows)
 
 
 def render_labels(experiment: Experiment, folder: Path, formats: Sequence[str]) -> Part:

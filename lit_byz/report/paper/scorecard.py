@@ -22,6 +22,7 @@ class Judged:
     at_ours: str
     verdict_at_ours: str
     seeds: int
+    begun: int
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -31,7 +32,7 @@ class Judged:
             **{"id": claim.id, "place": claim.place, "says": claim.says, "paper": claim.paper},
             **{"allowed": claim.allowed, "verdict": self.verdict, "measured": self.measured},
             **{"at_ours": self.at_ours, "verdict_at_ours": self.verdict_at_ours},
-            "seeds": self.seeds,
+            **{"seeds": self.seeds, "begun": self.begun},
         }
 
 
@@ -51,6 +52,7 @@ def judge(claims: Sequence[Claim], surveys: Mapping[str, Survey]) -> list[Judged
                 claim.shown(ours),
                 claim.verdict(ours),
                 0 if paper is None else paper.seeds,
+                0 if paper is None else paper.begun,
             )
         )
     return judged

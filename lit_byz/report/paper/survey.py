@@ -8,15 +8,18 @@ from functools import cached_property
 from lit_byz.config.grid import Point
 from lit_byz.report.paper.experiment import Experiment
 from lit_byz.report.paper.words import attack_word, is_baseline, word
-from lit_byz.report.strengths import at_strength, strength_of, strengths_of
+from lit_byz.report.strengths import strength_of, strengths_of
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.records import CellRecord, CellResult, PlannedRun
-from lit_byz.tracking.worst_case import WorstCase, worst_case
+from lit_byz.tracking.worst_case import Accuracy, WorstCase, worst_case
 
 # The (step, value) pairs of a run's metric.
 History = Callable[[str, str], Sequence[tuple[int, float]]]
 # The paper's own strength and ours: every number is shown at both.
 SHOWN = ("coarse", "grid")
+# Kinds of experiments that show each attack by itself.
+WITHOUT_WORST_CASES = ("accuracy", "thresholds")
+SMOKE = "smoke test, the numbers mean nothing"
 
 
 @dataclass(frozen=True)
@@ -34,22 +37,35 @@ class Cell:
         return word(key, self.example.plain)
 
     def at(self, strength: str | None) -> WorstCase:
-        """Its worst case against attackers of a strength, over the seeds that were begun.
+        """Its worst case against attackers of a strength.
 
-        Attacks that do not search count at every strength.
+        Over the complete seeds alone, where there are any; else a bound over those that were begun.
         """
-        found = None if strength is None else at_strength(self.result, strength)
-        return begun(self.result.worst_case if found is None else found, self._begun(strength))
+        known = self._known(strength)
+        chosen = [seed for seed, runs in known.items() if complete(runs)] or list(known)
+        return worst_case({seed: known[seed] for seed in chosen})
 
-    def _begun(self, strength: str | None) -> set[int]:
-        return {
-            seed
+    def begun_at(self, strength: str | None) -> WorstCase:
+        """The same over all seeds that were begun, complete or not."""
+        return worst_case(self._known(strength))
+
+    def incomplete_at(self, strength: str | None) -> set[int]:
+        """Seeds that were begun, and of which an attack is missing, failed or was stopped."""
+        return {seed for seed, runs in self._known(strength).items() if not complete(runs)}
+
+    def _known(self, strength: str | None) -> dict[int, dict[str, Accuracy | None]]:
+        """The runs of the seeds that were begun; attacks that do not search are of any strength."""
+        labels = [a for a in self.result.attacks if strength_of(a) in (None, strength)]
+        if strength is None or all(strength_of(label) is None for label in labels):
+            labels = self.result.attacks
+        chosen = {
+            seed: {attack: runs[attack] for attack in labels if attack in runs}
             for seed, runs in self.result.known.items()
-            if any(
-                accuracy is not None
-                for attack, accuracy in runs.items()
-                if strength is None or strength_of(attack) in (None, strength)
-            )
+        }
+        return {
+            seed: runs
+            for seed, runs in chosen.items()
+            if any(accuracy is not None for accuracy in runs.values())
         }
 
     def runs(self, attack: str) -> list[PlannedRun]:
@@ -60,12 +76,10 @@ class Cell:
         return self.result.metrics.get(run.identity, {}).get(key)
 
 
-def begun(found: WorstCase, seeds: set[int]) -> WorstCase:
-    """A worst case over some seeds alone."""
-    bounds = {seed: limits for seed, limits in found.bounds.items() if seed in seeds}
-    # What is missing of seeds that were never begun is not missing from these.
-    missing = found.missing if any(low != high for low, high in bounds.values()) else 0
-    return WorstCase(bounds, missing, found.known)
+def complete(runs: Mapping[str, Accuracy | None]) -> bool:
+    """Whether all attacks on a seed have a result, and its worst case is one number."""
+    found = worst_case({0: runs})
+    return found.exact and not found.missing
 
 
 @dataclass(frozen=True)
@@ -127,6 +141,20 @@ class Survey:
         found = strengths_of([cell.result for cell in self.methods])
         return [s for s in SHOWN if s in found] or [None]
 
+    def left_out(self, strengths: Sequence[str | None] | None = None) -> str:
+        """How many worst cases have seeds that do not count yet, in words; "" where none has."""
+        if self.experiment.kind in WITHOUT_WORST_CASES:
+            return ""
+        cells = [(cell, s) for cell in self.methods for s in strengths or self.strengths]
+        cells += [(cell, None) for cell in self.baselines]
+        counts = [cell.begun_at(s).seeds - cell.at(s).seeds for cell, s in cells]
+        worst_cases = sum(count > 0 for count in counts)
+        if not worst_cases:
+            return ""
+        seeds = f"{sum(counts)} seed{'s' if sum(counts) > 1 else ''}"
+        cells_of = f"{worst_cases} cell{'s' if worst_cases > 1 else ''}"
+        return f"begun and left out until complete: {seeds} of {cells_of}"
+
     def panels(self) -> dict[str, list[Cell]]:
         """The cells of each panel, without baselines; one named "" where there are no panels."""
         return grouped(self.methods, [key for key in self.experiment.panels if key != "attack"])
@@ -159,7 +187,7 @@ class Survey:
         if self.failed:
             parts.append(f"{self.failed} failed")
         if self.experiment.smoke:
-            parts.insert(0, "smoke test, the numbers mean nothing")
+            parts.insert(0, SMOKE)
         return ", ".join(parts)
 
 
@@ -190,6 +218,11 @@ def survey(
     return Survey(experiment, cells, history)
 
 
+def complete_runs(cell: Cell, attack: str) -> list[PlannedRun]:
+    """The runs under an attack that have their result, a seed each."""
+    return [run for run in cell.runs(attack) if (o := cell.result.outcome(run)) and o.complete]
+
+
 def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
     """Over seeds; no spread where there is one."""
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
@@ -199,6 +232,3 @@ def attack_panels(found: Survey) -> list[tuple[str, str, str | None]]:
     """The attacks of an experiment: their names in words, labels and strengths."""
     labels = dict.fromkeys(a for cell in found.methods for a in cell.result.attacks)
     return [(attack_word(label), label, strength_of(label)) for label in labels]
-
-
-__all__ = ["Cell", "Survey", "attack_panels", "grouped", "mean_and_std", "survey", "worst_case"]

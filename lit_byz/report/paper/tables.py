@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lit_byz.report.paper.curves import curve_of
-from lit_byz.report.paper.survey import Cell, Survey, attack_panels, grouped, mean_and_std
+from lit_byz.report.paper.survey import (
+    Cell,
+    Survey,
+    attack_panels,
+    complete_runs,
+    grouped,
+    mean_and_std,
+)
 from lit_byz.report.paper.words import STRENGTHS
 from lit_byz.report.paper.worst_cases import places_of
 from lit_byz.report.rendering import SIGNS
-from lit_byz.tracking.worst_case import WorstCase
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -91,14 +97,19 @@ def _latex_row(row: Sequence[str]) -> str:
     return " & ".join(latex(text) for text in row) + r" \\"
 
 
-def shown(found: WorstCase) -> str:
-    """A worst case in per cent, with its spread and the number of seeds; "" where unknown."""
+def shown(cell: Cell, strength: str | None) -> str:
+    """A worst case in per cent, with its spread and the number of seeds; "" where unknown.
+
+    Where further seeds were begun, it says how many were in all.
+    """
+    found = cell.at(strength)
     if not found.bounds:
         return ""
     text = f"{SIGNS[found.kind]}{100 * found.mean:.1f}"
     if found.seeds > 1:
         text += f" ± {100 * found.std:.1f}"
-    return f"{text} ({found.seeds})"
+    begun = cell.begun_at(strength).seeds
+    return f"{text} ({found.seeds})" + (f", {begun} begun" if begun > found.seeds else "")
 
 
 def tables(found: Survey) -> list[Table]:
@@ -115,7 +126,7 @@ def tables(found: Survey) -> list[Table]:
 
 def _title(found: Survey, what: str, strength: str | None) -> str:
     parts = [f"{found.experiment.place}: {what}", STRENGTHS.get(strength or "", "")]
-    parts += ["in brackets the number of seeds", found.partial]
+    parts += ["in brackets the number of seeds", found.left_out([strength]), found.partial]
     return "; ".join(part for part in parts if part)
 
 
@@ -129,9 +140,9 @@ def _worst_cases(found: Survey, strength: str | None) -> Table:
             here = {found.method(c): c for c in cells if c.word(experiment.x) == place}
             if not here:
                 continue
-            values = [shown(here[name].at(strength)) if name in here else "" for name in methods]
+            values = [shown(here[name], strength) if name in here else "" for name in methods]
             baseline = found.baseline_of(next(iter(here.values())))
-            dsgd = "" if baseline is None else shown(baseline.at(None))
+            dsgd = "" if baseline is None else shown(baseline, None)
             rows.append([*([title] if keys else []), place, *values, dsgd])
     header = [*([""] if keys else []), "", *methods, "DSGD, f = 0"]
     title = _title(found, "worst-case maximal accuracy in %", strength)
@@ -160,7 +171,7 @@ def _accuracies(found: Survey) -> Table:
 
 
 def _highest_and_last(found: Survey, cell: Cell, attack: str) -> list[str]:
-    runs = [run for run in cell.runs(attack) if (o := cell.result.outcome(run)) and o.complete]
+    runs = complete_runs(cell, attack)
     texts = []
     for key in ("test/max_accuracy", "test/accuracy"):
         values = [value for run in runs if (value := cell.metric(run, key)) is not None]
@@ -188,7 +199,7 @@ def _by_attack(found: Survey, strength: str | None) -> Table:
             continue
         texts = [_highest_and_last(found, cell, label)[0] for cell in methods.values()]
         rows.append([word, *texts])
-    rows.append(["worst case", *(shown(cell.at(strength)) for cell in methods.values())])
+    rows.append(["worst case", *(shown(cell, strength) for cell in methods.values())])
     return Table(_title(found, "maximal accuracy in %", strength), ["", *methods], rows)
 
 
@@ -201,7 +212,7 @@ def _thresholds(found: Survey) -> Table:
             name = f"{word} ({strength})" if strength else word
             falls, moves = [], []
             for run in cell.runs(label):
-                threshold = curve_of(found, [run], cell, "arc/threshold")
+                threshold = curve_of(found, [run], cell, "clip/threshold")
                 norm = curve_of(found, [run], cell, "honest/mean_norm")
                 falls += [value for value in [trend(threshold)] if value is not None]
                 moves += [value for value in [follows(threshold, norm)] if value is not None]

@@ -3,16 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-RULES = {
-    "average": "average",
-    "cwtm": "CWTM",
-    "gm": "GM",
-    "cwmed": "CWMed",
-    "multi_krum": "MK",
-    "krum": "Krum",
-    "meamed": "MeaMed",
-}
-ATTACKS = {"sf": "SF", "lf": "LF", "mimic": "Mimic", "foe": "FOE", "alie": "ALIE", "span": "Span"}
+from lit_byz.report import words
+
+# The paper's abbreviations: its captions explain them.
+RULES = {name: brief for name, (brief, _) in words.RULES.items()}
+ATTACKS = {name: brief for name, (brief, _) in words.ATTACKS.items()}
 # In the order of the paper's figures; CWMed and MK are drawn in panels of their own.
 PAIRS = (("cwtm", "gm"), ("cwmed", "multi_krum"))
 STRENGTHS = {
@@ -41,7 +36,7 @@ def clip_word(plain: Mapping[str, Any]) -> str:
     clip = plain["clip"]
     if clip["name"] == "static":
         return f"C = {clip['C']:g}"
-    return {"none": "no clipping", "arc": "ARC"}.get(clip["name"], str(clip["name"]))
+    return words.short("clip", str(clip["name"]))
 
 
 def partition_word(plain: Mapping[str, Any]) -> str:

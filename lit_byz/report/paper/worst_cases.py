@@ -1,23 +1,33 @@
 """Worst-case maximal accuracy: lines against x, bars by method, and ARC's gain as a heat map."""
 
+import itertools
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lit_byz.report.drawing import draw_chance, in_percent
 from lit_byz.report.paper.style import (
     ARC,
     BASELINE,
     bar_of,
     canvas,
+    chance_in,
     finish,
     line_of,
     panel_title,
+    say_empty,
 )
 from lit_byz.report.paper.survey import Cell, Survey, grouped
 from lit_byz.report.paper.words import AXES
+from lit_byz.tracking.worst_case import WorstCase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# How far methods stand beside each other, where the values of x are one apart.
+ASIDE = 0.05
+PALE = 0.3
 
 
 def draw(found: Survey) -> "Figure":
@@ -33,9 +43,14 @@ def draw(found: Survey) -> "Figure":
         (_bars if bars else _lines)(place, found, cells, strength)
         place.set_title(panel_title(title, strength), fontsize=8)
         place.set_ylim(0, 1.02)
+        place.set_xlim(-0.5, len(places_of(found)) - 0.5)
+        if not any(cell.at(strength).bounds for cell in cells):
+            say_empty(place)
         place.grid(axis="y", alpha=0.3)
         place.set_xlabel(AXES.get(found.experiment.x, found.experiment.x), fontsize=8)
-        place.set_ylabel("worst-case maximal accuracy", fontsize=8)
+        place.set_ylabel("worst-case maximal accuracy in %", fontsize=7.5)
+        in_percent(place.yaxis)
+        draw_chance(place, chance_in(cells))
         place.tick_params(labelsize=8)
     finish(figure, found, axes)
     return figure
@@ -49,26 +64,36 @@ def places_of(found: Survey) -> list[str]:
 def _lines(axes: "Axes", found: Survey, cells: Sequence[Cell], strength: str | None) -> None:
     places = places_of(found)
     by_method = {found.method(cell): cell for cell in cells}
-    for name, example in by_method.items():
+    for number, (name, example) in enumerate(by_method.items()):
         members = [cell for cell in cells if found.method(cell) == name]
-        known = [(places.index(c.word(found.experiment.x)), c.at(strength)) for c in members]
-        known = [(x, worst) for x, worst in known if worst.bounds]
-        style = line_of(example, found)
-        axes.errorbar(
-            [x for x, _ in known],
-            [worst.mean for _, worst in known],
-            yerr=[worst.std for _, worst in known] if any(w.seeds > 1 for _, w in known) else None,
-            capsize=2,
-            markersize=5,
-            label=name,
-            **style,
+        # A little beside each other: methods often have the same value.
+        aside = (number - (len(by_method) - 1) / 2) * ASIDE
+        known = sorted(
+            ((places.index(c.word(found.experiment.x)) + aside, c.at(strength)) for c in members),
+            key=lambda pair: pair[0],
         )
-        for x, worst in known:
-            if not worst.exact:
-                _mark_bound(axes, x, worst.mean, worst.kind, style["color"])
+        _line(axes, [(x, w) for x, w in known if w.bounds], name, line_of(example, found))
     _baseline(axes, found, cells, places)
     axes.set_xticks(range(len(places)), [_bare(place) for place in places])
-    axes.set_xlim(-0.3, len(places) - 0.7)
+
+
+def _line(
+    axes: "Axes", known: Sequence[tuple[float, WorstCase]], name: str, style: dict[str, Any]
+) -> None:
+    """A method's points; what a bound is part of is pale, and a bound has no spread."""
+    if not known:
+        return
+    axes.plot([], [], markersize=5, label=name, **style)
+    for (x, one), (next_x, other) in itertools.pairwise(known):
+        alpha = 1.0 if one.exact and other.exact else PALE
+        between = {"color": style["color"], "linestyle": style["linestyle"], "alpha": alpha}
+        axes.plot([x, next_x], [one.mean, other.mean], **between)
+    for x, worst in known:
+        spread = worst.std if worst.exact and worst.seeds > 1 else None
+        point = {**style, "linestyle": "none"}
+        axes.errorbar(x, worst.mean, yerr=spread, capsize=2, markersize=5, **point)
+        if not worst.exact:
+            _mark_bound(axes, x, worst.mean, worst.kind, style["color"])
 
 
 def _bare(place: str) -> str:
@@ -81,10 +106,14 @@ def _mark_bound(axes: "Axes", x: float, y: float, kind: str, colour: str) -> Non
     down = kind == "at most"
     axes.annotate(
         "",
-        (x, y - 0.09 if down else y + 0.09),
+        (x, max(0.0, y - 0.09) if down else y + 0.09),
         (x, y),
         arrowprops={"arrowstyle": "->", "color": colour},
+        annotation_clip=False,
     )
+    sign = r"$\downarrow$" if down else r"$\uparrow$"
+    why = "at most: attacks are missing" if down else "at least: runs were stopped early"
+    axes.plot([], [], color="black", marker=sign, linestyle="none", label=why)
 
 
 def _baseline(axes: "Axes", found: Survey, cells: Sequence[Cell], places: Sequence[str]) -> None:
@@ -113,7 +142,7 @@ def _bars(axes: "Axes", found: Survey, cells: Sequence[Cell], strength: str | No
             x,
             worst.mean,
             width,
-            yerr=worst.std if worst.seeds > 1 else None,
+            yerr=worst.std if worst.exact and worst.seeds > 1 else None,
             color=bar_of(cell, found),
             hatch="" if worst.exact else "//",
             edgecolor="white",
@@ -148,13 +177,17 @@ def draw_gain(found: Survey) -> "Figure":
                 colour = "white" if abs(gain) > 0.55 else "black"
                 place.text(x, y, text, ha="center", va="center", fontsize=7, color=colour)
         image = place.imshow(rows, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
+        if all(math.isnan(gain) for row in rows for gain in row):
+            say_empty(place, "no complete seed")
         place.set_facecolor("0.92")
         place.set_xticks(range(len(across)), [_bare(word) for word in across], fontsize=8)
         place.set_yticks(range(len(along)), along, fontsize=8)
         place.set_xlabel(AXES[experiment.x], fontsize=8)
+        place.set_ylabel(AXES[experiment.y], fontsize=8)
         place.set_title(panel_title(title, strength), fontsize=8)
     bar = figure.colorbar(image, ax=list(axes), shrink=0.7)
-    bar.set_label("worst case with ARC − without clipping", fontsize=8)
+    bar.set_label("worst case with ARC − without clipping, in points", fontsize=8)
+    bar.set_ticks([-1, -0.5, 0, 0.5, 1], labels=["−100", "−50", "0", "50", "100"], fontsize=8)
     finish(figure, found, axes)
     return figure
 

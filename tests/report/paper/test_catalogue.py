@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lit_byz._door import here
 from lit_byz.config.sources import config_dir
 from lit_byz.errors import BadRequest
 from lit_byz.report.paper.experiment import WITHOUT_RUNS, catalogue, find
@@ -68,7 +69,7 @@ def test_a_file_says_what_it_is(path: Path) -> None:
     experiment = find(f"paper/{path.stem}", ["seed=[1]"])
     head = path.read_text(encoding="utf-8").split("paper:\n", maxsplit=1)[0]
     assert head.startswith(f"# {experiment.place}: ")
-    assert f"# Command: {experiment.command.removesuffix(' seed=[1]')}\n" in head
+    assert f"# Command: {experiment.command.removesuffix(' seed=[1]')}\n" in here(head)
     assert "# Paper: " in head
     if experiment.kind in WITHOUT_RUNS:
         assert not experiment.points

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from lit_byz.report.paper.claims import Claim
 from lit_byz.report.paper.experiment import Experiment, find
 from lit_byz.report.paper.render import render
 from lit_byz.report.paper.survey import Survey, survey
@@ -30,11 +29,16 @@ def accuracy(experiment: Experiment, place: int) -> float:
     return LEFT[point.plain["clip"]["name"]] - stronger + 0.01 * point.seed
 
 
-def made_up(experiment: Experiment, *, without: str = "", diverged: str = "") -> Survey:
-    """Every run done, but for those whose label holds ``without``."""
+def made_up(
+    experiment: Experiment, *, without: str = "", diverged: str = "", failed: str = ""
+) -> Survey:
+    """Every run done, but for those whose label holds ``without`` or ``failed``."""
     outcomes, metrics = {}, {}
     for place, point in enumerate(experiment.points):
         if without and without in point.label:
+            continue
+        if failed and failed in point.label:
+            outcomes[point.identity] = Outcome(point.identity, "failed", error="it broke")
             continue
         status = "diverged" if diverged and diverged in point.label else "finished"
         value = accuracy(experiment, place)
@@ -73,28 +77,15 @@ def test_worst_cases_at_both_strengths(here: Path) -> None:
     assert grid.rows[0][2] == f"71.5 {spread}"
 
 
-def test_an_attack_that_is_missing_makes_a_bound(here: Path) -> None:
+def test_a_seed_that_was_not_begun_at_a_strength_is_not_there(here: Path) -> None:
     found = made_up(find("paper/lines"), without="clip=arc | foe@coarse | seed 2")
     part = render(found, here, ["png"])
     assert part.partial == "partial: 30 of 34 runs, 2 of 2 seeds"
     cell = next(c for c in found.methods if c.example.cell == "workers.f=1, rule=gm, clip=arc")
-    assert cell.at("coarse").kind == "exact"  # of the seed that was begun at that strength
+    assert cell.at("coarse").kind == "exact"
     assert cell.at("coarse").seeds == 1
     assert cell.at("grid").exact
-
-
-def test_a_seed_that_was_begun_counts_even_if_it_is_incomplete(here: Path) -> None:
-    """Of ``sf`` and ``foe@coarse`` the second is missing: the first is an upper bound."""
-    experiment = find("paper/lines", ["attack=[sf,foe@coarse]"])
-    found = made_up(experiment, without="clip=arc | foe@coarse | seed 2")
-    cell = next(c for c in found.methods if c.example.cell == "workers.f=1, rule=gm, clip=arc")
-    assert cell.at("coarse").kind == "at most"
-    assert cell.at("coarse").bounds[2] == (0.0, pytest.approx(0.82))
-    claim = Claim(
-        *("c", "", "", "", "paper/lines", "above", 0.7, 0.0),
-        where={"rule": "gm", "clip": "arc", "workers.f": 1},
-    )
-    assert claim.verdict(claim.measured(found, "coarse")) == "not enough runs"
+    assert found.left_out() == ""
 
 
 def test_a_diverged_run_keeps_its_last_value_in_the_mean(here: Path) -> None:

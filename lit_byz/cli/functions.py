@@ -1,0 +1,191 @@
+"""The studies as Python functions: what the commands compute, as pandas tables.
+
+They take the settings of the commands, go through the same code, and leave the same runs in the
+store, so that a command goes on with what a function began, and the other way round.
+"""
+
+import importlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lit_byz._warn import warn
+from lit_byz.cli import saying
+from lit_byz.errors import BadRequest, RunFailed
+
+if TYPE_CHECKING:
+    from lit_byz.execution.runner import Runner
+    from lit_byz.report.frames import StudyFrame
+    from lit_byz.tracking.records import StudyResult
+
+INTERRUPTED = 130
+
+Settings = Sequence[str] | Mapping[str, Any]
+
+
+def sweep(
+    settings: Settings = (),
+    *,
+    worst_case_only: bool = False,
+    workers: int | None = None,
+    executor: str = "processes",
+    ray_address: str | None = None,
+    retry_failed: bool = False,
+    progress: bool = False,
+) -> "StudyFrame":
+    """Run a whole attack grid; returns a row per cell with its worst-case maximal accuracy.
+
+    ``settings`` are those of ``lit-byz sweep``: a list of ``key=value`` texts, or a mapping in
+    which a list makes an axis of the grid, as in ``{"clip": ["none", "arc"], "seed": [1, 2]}``. The
+    table has the columns ``worst_case`` and ``std`` over the seeds, ``at_least`` and ``at_most``,
+    and ``status``: exact, or which bound is known where runs failed, are missing or were stopped;
+    its attributes ``runs``, ``cells`` and ``run_id`` have the rest. Failed runs are warned of.
+
+    The same call again goes on where the last one stopped. Ctrl-C lets the runs that are on save
+    themselves and then raises ``KeyboardInterrupt``. Nothing is printed unless ``progress``.
+    """
+    return _study("sweep", settings, locals())
+
+
+def init_scaling(
+    settings: Settings = (),
+    *,
+    worst_case_only: bool = False,
+    workers: int | None = None,
+    executor: str = "processes",
+    ray_address: str | None = None,
+    retry_failed: bool = False,
+    progress: bool = False,
+) -> "StudyFrame":
+    """Worst cases as the initial parameters are multiplied by μ; a row per method and μ.
+
+    Arguments and table are as those of :func:`sweep`.
+    """
+    return _study("init_scaling", settings, locals())
+
+
+def tune(
+    settings: Settings = (),
+    *,
+    trials: int | None = None,
+    study: str | None = None,
+    storage: str | None = None,
+    workers: int | None = None,
+    executor: str = "processes",
+    ray_address: str | None = None,
+    retry_failed: bool = False,
+    progress: bool = False,
+) -> "StudyFrame":
+    """Tune a cell against its worst attack; a row per trial, and one per cell to compare with.
+
+    ``trials`` is the study's total. A trial that was pruned has the status "at most". Other
+    arguments are as those of :func:`sweep`.
+    """
+    return _study("tune", settings, locals())
+
+
+def breakdown(
+    settings: Settings = (),
+    *,
+    threshold: float | None = None,
+    max_f: int | None = None,
+    full: bool = False,
+    decide_only: bool = False,
+    declared: bool = False,
+    workers: int | None = None,
+    executor: str = "processes",
+    ray_address: str | None = None,
+    retry_failed: bool = False,
+    progress: bool = False,
+) -> "StudyFrame":
+    """The smallest f at which the worst case falls below a threshold; a row per arm.
+
+    ``breakdown_f`` is missing where an arm holds up to ``max_f``, and where it is not ``decided``.
+    With ``declared`` there is a row for every pair of declared and real f instead. Other arguments
+    are as those of :func:`sweep`; the worst cases that were found are in ``cells``.
+    """
+    return _study("breakdown", settings, locals())
+
+
+def _study(command: str, settings: Settings, options: Mapping[str, Any]) -> "StudyFrame":
+    """Go through a command as if its arguments had been typed, and take what it came to."""
+    from lit_byz.report.frames import StudyFrame
+
+    received: list[tuple[StudyResult, Runner]] = []
+    words = [*_words(settings), *_flags(options)]
+    module = importlib.import_module(f"lit_byz.cli.{command}")
+    saying.quietly(not options["progress"])
+    code = module.run(words, lambda result, runner: received.append((result, runner)))
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    if not received:
+        raise RunFailed(f"{command}: ended with code {code}, and without a result")
+    result, runner = received[-1]
+    if result.failed or result.missing:
+        counts = f"{len(result.failed)} failed, {len(result.missing)} missing"
+        warn(f"{command}: not all runs have a result ({counts}): see the column status of .runs")
+    return StudyFrame.of(result, _axes(runner))
+
+
+def _axes(runner: "Runner") -> dict[str, dict[str, Any]]:
+    """The values of the axes that each cell stands for."""
+    return {
+        name: {k: v for k, v in cell.points[0].values.items() if not _is_inner(k)}
+        for name, cell in runner.board.cells.items()
+    }
+
+
+def _is_inner(key: str) -> bool:
+    """Whether a cell is taken over the values of a key."""
+    return key.partition(".")[0] in ("attack", "seed")
+
+
+def _flags(options: Mapping[str, Any]) -> Iterator[str]:
+    """A function's arguments as a command's options."""
+    yield f"--progress={'auto' if options['progress'] else 'none'}"
+    for name, value in options.items():
+        if name in ("settings", "progress") or value is None or value is False:
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        yield flag if value is True else f"{flag}={value}"
+
+
+def _words(settings: Settings) -> list[str]:
+    """Settings as they are typed."""
+    if isinstance(settings, Mapping):
+        return list(_flat(settings))
+    if isinstance(settings, str):
+        raise BadRequest(f"settings = {settings!r}: must be a list of key=value, or a mapping")
+    for word in settings:
+        if not isinstance(word, str) or word.startswith("-"):
+            raise BadRequest(f"settings: {word!r}: must be key=value; options are arguments here")
+    return list(settings)
+
+
+def _flat(settings: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Nested settings, ``{"train": {"lr": 0.1}}`` or ``{"train.lr": 0.1}``, as they are typed."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}={_typed(value, f'{above}{key}')}"
+
+
+def _typed(value: Any, key: str) -> str:
+    """A value as YAML in one line."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise BadRequest(f"{key} = {value!r}: cannot be written as a setting: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays, ranges and tuples as what they hold."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, range):
+        return list(value)
+    raise TypeError(f"a {type(value).__name__}")

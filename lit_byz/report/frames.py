@@ -1,0 +1,144 @@
+"""A study as pandas tables: its answer, its cells, and the runs below them."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pandas as pd
+
+from lit_byz.report.breakdown import answer
+from lit_byz.tracking.records import CellResult, PlannedRun, StudyResult
+
+if TYPE_CHECKING:
+    from lit_byz.tracking.outcome import Outcome
+
+# The values of the axes by which the cells of a study differ, by the cell's name.
+Axes = Mapping[str, Mapping[str, Any]]
+# Facts of a cell that say where it stands in its study, and the columns that they make.
+FACTS = {"trial": "trial", "state": "state", "arm": "arm", "f": "f", "method": "method"}
+FACTS |= {"scale": "scale", "assumed": "declared_f"}
+
+
+class StudyFrame(pd.DataFrame):
+    """A study's main table, a DataFrame, with more of the study beside it.
+
+    ``cells`` has a row for every cell, ``runs`` one for every run that was planned, whatever became
+    of it, and ``run_id`` names the study in the store. What is made of this table by pandas is a
+    plain DataFrame.
+    """
+
+    # What pandas keeps of an object of this class beside its columns.
+    _metadata: ClassVar[list[str]] = ["cells", "runs", "run_id"]
+
+    cells: pd.DataFrame
+    runs: pd.DataFrame
+    run_id: str
+
+    @classmethod
+    def of(cls, result: StudyResult, axes: Axes) -> "StudyFrame":
+        """The tables of a study as the store has it."""
+        cells = cells_of(result.cells, axes)
+        made = cls(_main(result, axes))
+        made.cells, made.runs, made.run_id = cells, runs_of(result), result.run_id
+        return made
+
+
+def _main(result: StudyResult, axes: Axes) -> pd.DataFrame:
+    """What a study was made to find out: of a search for breakdown points, an answer per arm."""
+    facts = result.record.facts
+    if result.record.kind == "breakdown":
+        rows = [
+            {
+                **_axes_of_arm(name, result, axes),
+                "arm": name,
+                "breakdown_f": found["breakdown"],
+                "decided": found["decided"],
+                "answer": answer(found["breakdown"], found["decided"], facts["most"]),
+                "max_f": facts["most"],
+                "threshold": facts["threshold"],
+            }
+            for name, found in facts["arms"].items()
+        ]
+        return pd.DataFrame(rows).astype({"breakdown_f": "Int64"})
+    kinds = ("trial", "cell") if result.record.kind == "tuning" else ("cell",)
+    return cells_of([cell for kind in kinds for cell in result.of_kind(kind)], axes)
+
+
+def _axes_of_arm(name: str, result: StudyResult, axes: Axes) -> dict[str, Any]:
+    cells = (cell for cell in result.of_kind("cell") if cell.facts["arm"] == name)
+    found = next(cells, None)
+    values = {} if found is None else axes.get(found.name, {})
+    return {key: value for key, value in values.items() if key != "workers.f"}
+
+
+def cells_of(cells: Sequence[CellResult], axes: Axes) -> pd.DataFrame:
+    """A row per cell: where it stands in the study, and what is known of its worst case.
+
+    ``worst_case`` is there only where it is exactly known; ``at_least`` and ``at_most`` always are,
+    and ``status`` says which of them means something: exact, at least, at most or unknown.
+    """
+    made = pd.DataFrame([_cell(cell, axes.get(cell.name, {})) for cell in cells])
+    return made.astype({"trial": "Int64"}) if "trial" in made else made
+
+
+def _cell(cell: CellResult, axes: Mapping[str, Any]) -> dict[str, Any]:
+    found = cell.worst_case
+    place = {column: cell.facts[key] for key, column in FACTS.items() if key in cell.facts}
+    row: dict[str, Any] = {"cell": cell.name, **place, **cell.facts.get("params", {}), **axes}
+    row |= {
+        "worst_case": found.mean if found.exact else float("nan"),
+        "std": found.std if found.exact else float("nan"),
+        "at_least": found.at_least,
+        "at_most": found.at_most,
+        "status": found.kind,
+        "weakest_attack": _weakest(cell),
+        "seeds": found.seeds,
+        "planned": len(cell.record.runs),
+        "failed": len(cell.failed),
+        "missing": len(cell.missing),
+    }
+    if cell.judged_on != "test":
+        tested = cell.tested
+        row |= {"judged_on": cell.judged_on}
+        row |= {"tested": tested.mean if tested.exact else float("nan")}
+    return {**row, "cell_run_id": cell.run_id}
+
+
+def _weakest(cell: CellResult) -> str | None:
+    """The attack with the smallest mean over the seeds; None while it could still be another."""
+    if not cell.worst_case.exact:
+        return None
+    means = {}
+    for attack in cell.attacks:
+        values = [a.value for a in cell.of_attack(attack).values()]
+        means[attack] = sum(values) / len(values)
+    return min(means, key=lambda attack: means[attack])
+
+
+def runs_of(result: StudyResult) -> pd.DataFrame:
+    """A row per planned run of every cell, also of those that failed or were never computed."""
+    return pd.DataFrame([_run(cell, run) for cell in result.cells for run in cell.record.runs])
+
+
+def _run(cell: CellResult, run: PlannedRun) -> dict[str, Any]:
+    outcome = cell.outcome(run)
+    accuracy = None if outcome is None else outcome.accuracy
+    metrics = cell.metrics.get(run.identity, {})
+    return {
+        "cell": cell.name,
+        "attack": run.attack,
+        "seed": run.seed,
+        "status": _status(cell, outcome),
+        "max_accuracy": float("nan") if accuracy is None else accuracy.value,
+        "lower_bound": accuracy is not None and accuracy.lower_bound,
+        "accuracy": metrics.get("test/accuracy", float("nan")),
+        "steps": run.steps,
+        "error": None if outcome is None else outcome.error,
+        "run_id": None if outcome is None else outcome.run_id,
+    }
+
+
+def _status(cell: CellResult, outcome: "Outcome | None") -> str:
+    if outcome is not None:
+        return outcome.status
+    pruned = cell.facts.get("state") == "pruned"
+    return "not needed" if cell.facts.get("decided") or pruned else "missing"

@@ -1,0 +1,127 @@
+"""The figure of a sweep: a bar per cell for its worst case, a mark for each attack."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lit_byz.report import drawing, rendering, words
+from lit_byz.report.drawing import draw_chance, in_percent, legend_below, save
+from lit_byz.report.rendering import (
+    MARKERS,
+    is_drawn,
+    mark_of,
+    of_worst_case,
+    plain_worst_case,
+    shown_worst_case,
+    summarise,
+)
+from lit_byz.report.words import ACCURACY, attack_words, cell_words
+from lit_byz.tracking.records import CellResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# A bar's text is this far from the axis, and a row this high, in inches.
+MARGIN, ROW = 0.008, 0.5
+
+
+def figure(
+    cells: Sequence[CellResult], title: str, path: Path, chance: float | None = None
+) -> None:
+    """Draw it, unless it is drawn: what the table says is in it, bounds and failures too."""
+    attacks = list(dict.fromkeys(attack for cell in cells for attack in cell.attacks))
+    shown = [repr((c.name, c.known, plain_worst_case(c.worst_case), _text(c))) for c in cells]
+    code = [module.__file__ or "" for module in (drawing, rendering, words)]
+    mark = mark_of(__file__, title, repr(chance), *shown, *map(mark_of, code))
+    if is_drawn(path, mark):
+        return
+    from matplotlib.figure import Figure
+
+    rows, marks = max(len(cells), 1), -(-len(attacks) // 3)
+    drawn = Figure(figsize=(7.4, 1.1 + ROW * rows + 0.2 * marks), layout="constrained")
+    axes = drawn.subplots()
+    _bars(axes, cells)
+    for place, attack in enumerate(attacks):
+        _marks(axes, cells, attack, place)
+    draw_chance(axes, chance, vertical=True)
+    axes.set_yticks(range(len(cells)), [cell_words(cell.name) for cell in cells], fontsize=8)
+    axes.set_ylim(rows - 0.5, -0.5)
+    axes.set_xlim(0, 1.02)
+    axes.set_xlabel(f"{ACCURACY} (bar: worst case; hatched: a bound)", fontsize=9)
+    axes.tick_params(labelsize=8)
+    in_percent(axes.xaxis)
+    axes.set_title(title, fontsize=9)
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_axisbelow(True)
+    legend_below(drawn, [axes])
+    save(drawn, path, mark)
+
+
+def _bars(axes: "Axes", cells: Sequence[CellResult]) -> None:
+    for row, cell in enumerate(cells):
+        worst = cell.worst_case
+        if of_worst_case(worst) is not None:
+            axes.barh(
+                row,
+                worst.mean,
+                height=0.62,
+                color="tab:blue",
+                alpha=0.4,
+                xerr=worst.std if worst.seeds > 1 else math.nan,
+                error_kw={"elinewidth": 0.9},
+                hatch="" if worst.exact else "//",
+                edgecolor="white",
+            )
+        # On a bright patch, or hatching and marks would run through it.
+        bright = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.2}
+        text = _text(cell)
+        axes.annotate(text, (MARGIN, row), va="center", fontsize=8, bbox=bright, zorder=5)
+
+
+def _text(cell: CellResult) -> str:
+    """The worst case with the table's signs, and the attacks that failed or are missing."""
+    text, bracket, _ = shown_worst_case(cell).partition(" (")
+    reasons = []
+    if bracket:
+        for what, runs in (("failed", cell.failed), ("missing", cell.missing)):
+            names = dict.fromkeys(attack_words(run.attack) for run in runs)
+            if names:
+                reasons.append(f"{what}: {', '.join(names)}")
+    unit = "" if text == "unknown" else " %"
+    return f"{text}{unit} ({'; '.join(reasons)})" if reasons else f"{text}{unit}"
+
+
+def _marks(axes: "Axes", cells: Sequence[CellResult], attack: str, place: int) -> None:
+    """An attack's accuracies: filled where they are known, open with an arrow where at least."""
+    marker, colour = MARKERS[place % len(MARKERS)], f"C{(place + 1) % 10}"
+    label: str | None = attack_words(attack)
+    for row, cell in enumerate(cells):
+        summary = summarise(cell.of_attack(attack).values())
+        if summary is None:
+            continue
+        # A little above each other: attacks often leave the same accuracy.
+        y = row + 0.11 * ((place % 5) - 2)
+        exact = summary.kind == "exact"
+        axes.scatter(
+            summary.mean,
+            y,
+            marker=marker,
+            s=30,
+            facecolors=colour if exact else "white",
+            edgecolors=colour,
+            label=label,
+            zorder=4,
+        )
+        label = None
+        if not exact:
+            axes.annotate(
+                "",
+                (min(summary.mean + 0.05, 1.02), y),
+                (summary.mean + 0.008, y),
+                arrowprops={"arrowstyle": "->", "color": colour, "linewidth": 0.9},
+                zorder=4,
+            )
+    if label is not None:  # nothing is known of it, and the legend says so
+        unknown = f"{label}: no result"
+        axes.scatter([], [], marker=marker, facecolors="white", edgecolors=colour, label=unknown)

@@ -1,0 +1,52 @@
+"""The end of a run's accuracy curve: its last evaluation, and the mean of the last five.
+
+The maximum over a noisy run grows with the number of times one looks; these two do not.
+"""
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+from lit_byz.tracking import tables
+from lit_byz.tracking.store import Store
+from lit_byz.tracking.tables import Glance
+
+LAST_FEW = 5
+ACCURACY, MEAN_LAST = "test/accuracy", f"test/mean_last_{LAST_FEW}"
+VAL_ACCURACY, VAL_MEAN_LAST = "val/accuracy", f"val/mean_last_{LAST_FEW}"
+Points = Sequence[tuple[int, float]]
+# What each is the mean of.
+MEANS = {MEAN_LAST: ACCURACY, VAL_MEAN_LAST: VAL_ACCURACY}
+
+
+def mean_of_last(accuracies: Sequence[float]) -> float:
+    """The mean of the last five evaluations, or of all where there are fewer."""
+    return statistics.fmean(accuracies[-LAST_FEW:])
+
+
+def means(history: Mapping[str, Points]) -> dict[str, float]:
+    """The means of a run's last evaluations, from the (step, value) pairs of its metrics."""
+    found = ((mean, history.get(accuracy)) for mean, accuracy in MEANS.items())
+    return {mean: mean_of_last([value for _, value in p]) for mean, p in found if p}
+
+
+def add_means(store: Store, runs: Iterable[Glance]) -> None:
+    """Give finished runs of before, which did not record it, the mean that their series has.
+
+    One whose series the store has not got stays without: nobody knows it.
+    """
+    for mean, accuracy in MEANS.items():
+        lacking = {
+            run.run_id: run
+            for run in runs
+            if run.status == "FINISHED" and accuracy in run.metrics and mean not in run.metrics
+        }
+        for run_id, points in _series(store, list(lacking), accuracy):
+            lacking[run_id].metrics.update(means({accuracy: points}))
+
+
+def _series(store: Store, run_ids: Sequence[str], key: str) -> Iterable[tuple[str, Points]]:
+    if not run_ids:
+        return []
+    if tables.is_read(store.uri):
+        return store.patience.call(tables.series, store.uri, run_ids, key).items()
+    return ((run_id, store.history(run_id, key)) for run_id in run_ids)

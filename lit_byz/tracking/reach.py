@@ -1,0 +1,71 @@
+"""Reaching a store: whether there is one at an address, and making it where it is a file."""
+
+import contextlib
+import logging
+import os
+import socket
+import sqlite3
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlsplit
+
+SQLITE = "sqlite:///"
+# Where databases listen unless an address says otherwise.
+PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
+
+
+def make(path: Path) -> None:
+    """Make an SQLite file with MLflow's tables.
+
+    MLflow makes them one by one, and cannot go on if it is killed in between: a new file gets its
+    name when it is complete.
+    """
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    new = path.with_suffix(".new")
+    for left in (new, Path(f"{new}-journal")):
+        left.unlink(missing_ok=True)
+    made = SqlAlchemyStore(f"{SQLITE}{new}", (path.parent.absolute() / "artifacts").as_uri())
+    made.engine.dispose()
+    new.replace(path)
+
+
+def use_wal(path: Path) -> None:
+    """See that a file can be opened, for which MLflow would try for more than a minute."""
+    with contextlib.closing(sqlite3.connect(path, timeout=60)) as database:
+        # Readers and one writer at a time, without stalls of seconds.
+        database.execute("PRAGMA journal_mode=WAL")
+
+
+def call(uri: str) -> None:
+    """Raise OSError where a server does not answer. Whether it lets us in is seen later."""
+    parts = urlsplit(uri)
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])  # MLflow takes user and password
+    with contextlib.suppress(urllib.error.HTTPError):
+        urllib.request.urlopen(f"{bare.geturl().rstrip('/')}/health", timeout=20).close()
+
+
+def knock(uri: str) -> None:
+    """Raise OSError where a database does not answer; MLflow would ask for minutes."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        parts = make_url(uri)  # as MLflow reads it, where passwords may have / in them
+    except ArgumentError:
+        return  # one of MLflow's other kinds of stores
+    port = parts.port or PORTS.get(parts.drivername.split("+")[0])
+    if parts.host and port:
+        socket.create_connection((parts.host, port), timeout=20).close()
+
+
+def quiet() -> None:
+    """Libraries tell of every table, file and run, and log errors that they raise as well."""
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+    # Patience is ours: MLflow would try for minutes without a word.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
+    for name in ("mlflow", "alembic", "sqlalchemy", "sqlalchemy.engine", "urllib3"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -1,0 +1,50 @@
+"""What many cores would make of many runs: arithmetic, from numbers that are easy to check."""
+
+from dataclasses import replace
+
+import pytest
+
+from lit_byz.benchmark._projection import Costs, Work, project
+
+WORK = Work(runs=3600, core_seconds=360_000, longest=200, checkpoint_bytes=360e9)
+COSTS = Costs(
+    cores=2,
+    driver=0.01,
+    notes_second=2.0,
+    notes_per_second=4000,
+    server_run=0.2,
+    server_second=0.001,
+    server_byte=1e-9,
+    database_run=0.1,
+    database_second=0.0,
+    commits_run=50,
+    commits_per_second=1000,
+)
+
+
+def test_ten_cores() -> None:
+    row = project(WORK, COSTS, 10)
+    assert row.hours == pytest.approx(10)
+    assert row.runs_per_second == pytest.approx(0.1)
+    assert row.driver == pytest.approx(0.001)
+    assert row.board == pytest.approx(10 * 2 / 4000)
+    assert row.server == pytest.approx((0.1 * 0.2 + 10 * 0.001) / 2)
+    assert row.database == pytest.approx(max(0.1 * 0.1 / 2, 0.1 * 50 / 1000))
+    assert row.checkpoints == pytest.approx(row.server + 10e6 * 1e-9 / 2)
+    assert row.bottleneck == "cores"
+    assert row.checkpoint_hours == row.hours
+
+
+def test_a_part_with_too_much_to_do_sets_the_pace() -> None:
+    row = project(WORK, replace(COSTS, driver=0.5), 1000)
+    assert row.bottleneck == "driver"
+    assert row.driver == pytest.approx(5)
+    assert row.hours == pytest.approx(0.1 * 5)
+    slower = project(WORK, replace(COSTS, server_byte=1e-8), 1000)
+    assert slower.checkpoint_hours > slower.hours
+
+
+def test_no_run_is_shorter_than_the_longest() -> None:
+    row = project(WORK, COSTS, 100_000)
+    assert row.bottleneck in ("longest run", "driver", "board", "server", "database")
+    assert row.hours * 3600 >= 200

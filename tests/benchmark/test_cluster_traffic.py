@@ -1,0 +1,80 @@
+"""Requests are said again with ids of their own, in order, by several clients."""
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lit_byz.benchmark._traffic import Request, recorded, replay
+
+RUN = "0123456789abcdef0123456789abcdef"
+
+
+class Server(http.server.ThreadingHTTPServer):
+    said: list[tuple[str, str, dict[str, Any]]]
+
+
+class Runs(http.server.BaseHTTPRequestHandler):
+    """Makes runs, and notes what it is told."""
+
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        said = self.server.said
+        said.append((self.path, self.headers["Content-Type"], body))
+        answer = json.dumps({"run": {"info": {"run_id": f"{len(said):032x}"}}}).encode()
+        self.send_response(404 if self.path == "/nothing" else 200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server(("127.0.0.1", 0), Runs) as running:
+        running.said = []
+        thread = threading.Thread(target=running.serve_forever, args=(0.02,))
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def test_recorded_and_said_again(server: Server) -> None:
+    import requests
+
+    address = f"http://127.0.0.1:{server.server_port}"
+    with recorded() as found:
+        made = requests.post(f"{address}/api/runs/create", json={"tag": "f" * 64}, timeout=5)
+        run_id = made.json()["run"]["info"]["run_id"]
+        requests.post(f"{address}/api/runs/log-batch", json={"run_id": run_id}, timeout=5)
+        requests.post(f"{address}/nothing", json={"run_id": run_id}, timeout=5)
+    assert [request.name for request in found] == [
+        "POST /api/runs/create",
+        "POST /api/runs/log-batch",
+        "POST /nothing",
+    ]
+    assert [request.status for request in found] == [200, 200, 404]
+    assert found[0].made == run_id.encode()
+    server.said.clear()
+    again = replay(address, found, clients=1, seconds=0.05)
+    assert again.requests == 3 * again.rounds == len(server.said)
+    assert again.differently == 0
+    (_, kind, created), (_, _, logged), _ = server.said[:3]
+    assert kind == "application/json"
+    assert created["tag"] != "f" * 64
+    assert len(created["tag"]) == 64
+    assert logged["run_id"] == f"{1:032x}"  # the one that was made for this round
+
+
+def test_names_of_artifacts_have_no_paths() -> None:
+    path = f"/api/2.0/mlflow-artifacts/artifacts/1/{RUN}/artifacts/config.yaml"
+    assert Request("PUT", path, b"", None).name == "PUT /api/2.0/mlflow-artifacts"

@@ -1,0 +1,164 @@
+"""Dry runs: what there is to do at once, what it costs soon, and no longer than a signal allows."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lit_byz import train
+from lit_byz.cli.breakdown import main as breakdown
+from lit_byz.cli.init_scaling import main as init_scaling
+from lit_byz.cli.sweep import main as sweep
+from lit_byz.config.grid import points
+from lit_byz.config.grid_source import read_grid
+from lit_byz.execution import timing
+from lit_byz.execution.estimate import estimate
+from lit_byz.tracking.ledger import Ledger
+from tests.tracking._stores import new_store
+
+ROOT = Path(__file__).parents[2]
+SMALL = ["dataset=digits", "model=logreg", "train.steps=20", "train.eval_every=10"]
+ASLEEP = """
+import time
+from lit_byz.robust import Rule
+
+class Asleep(Rule):
+    def __init__(self, seconds: float = 0.3): self.seconds = seconds
+    def aggregate(self, x):
+        time.sleep(self.seconds)
+        return x.mean(0)
+"""
+
+
+def seconds_in(text: str) -> float:
+    """The time that a plan's last line tells of one process."""
+    found = re.search(r": (?:at most )?([\d.]+) (s|min|h) of one process", text)
+    assert found is not None, text
+    return float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]]
+
+
+def test_nothing_is_made_for_a_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert sweep([*SMALL, "clip=[none,arc]", "attack=[sf,foe]", "--dry-run"]) == 0
+    count, done, cost = capsys.readouterr().out.splitlines()
+    assert count == "4 runs: 2 cells, 2 attacks, 1 seeds"
+    assert done == "already done: 0, to do: 4"
+    assert cost.startswith("estimated from a few timed steps: ")
+    assert 1 < seconds_in(cost) < 120
+    for other, words in ((init_scaling, "model.init_scale=[1]"), (breakdown, "attack=[sf]")):
+        assert other([*SMALL, words, "attack=[sf]", "--dry-run"]) == 0
+        assert "estimated" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_costs_of_tracked_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is timed where the store knows; what it does not know is taken to be like it."""
+    uri = new_store(tmp_path)
+    result = train([*SMALL, "attack=sf", f"tracking.uri={uri}"])
+    grid = read_grid([*SMALL, "attack=[sf]", "seed=[2,3]", f"tracking.uri={uri}"], "quickstart")
+    asked = points(grid)
+    ledger = Ledger.of(asked[0].plain["tracking"])
+    monkeypatch.setattr(timing, "time_kinds", None)
+    found = estimate(asked, ledger)
+    assert found.source == "from tracked runs"
+    assert result.seconds < found.seconds < 4 * result.seconds + 4
+    clipped = [*SMALL, "attack=[sf]", "clip=none", f"tracking.uri={uri}"]  # roughly the same
+    assert estimate(points(read_grid(clipped, "quickstart")), ledger).source == "from tracked runs"
+
+
+@pytest.fixture
+def asleep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    (tmp_path / "asleep_rules.py").write_text(ASLEEP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    return [*SMALL, "rule=asleep_rules.Asleep"]
+
+
+def test_time_is_limited_and_the_rest_is_said(
+    asleep: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lit_byz.execution.estimate.PATIENCE", 1.0)
+    asked = points(read_grid([*asleep, "attack=[foe,alie,sf,lf]"], "quickstart"))
+    begin = time.monotonic()
+    found = estimate(asked)
+    assert time.monotonic() - begin < 10
+    assert found.source.startswith("from a few timed steps, ")
+    assert found.source.endswith(" of 4 kinds of runs taken to be like those")
+    assert found.seconds > 4 * 20 * 0.3 / 2
+
+
+def test_a_step_that_never_ends(asleep: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lit_byz.execution.estimate.PATIENCE", 0.5)
+    asked = points(read_grid([*asleep, "rule.seconds=1000", "attack=[sf,lf]"], "quickstart"))
+    begin = time.monotonic()
+    found = estimate(asked)
+    assert time.monotonic() - begin < 15
+    assert found.seconds >= 2 * 20 * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "codes"), [(signal.SIGTERM, (-signal.SIGTERM, 143)), (signal.SIGINT, (130,))]
+)
+def test_a_signal_ends_it_at_once(asleep: list[str], number: int, codes: tuple[int, ...]) -> None:
+    command = [sys.executable, str(ROOT / "pipelines" / "sweep.py"), *asleep, "--dry-run"]
+    process = subprocess.Popen(
+        [*command, "rule.seconds=1000", "attack=[sf,lf,foe]"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("estimating"):
+            break
+    time.sleep(4)  # it is timing, or imports what that takes
+    process.send_signal(number)
+    assert process.wait(10) in codes
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # nobody of the group is left
+
+
+@pytest.mark.slow
+def test_four_runs_cost_what_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path))
+    asked = ["dataset=digits", "clip=[none,arc]", "attack=[sf,foe]", "train.steps=60"]
+    assert sweep([*asked, "--dry-run"]) == 0
+    said = seconds_in(capsys.readouterr().out)
+    begin = time.monotonic()
+    assert sweep([*asked, "--executor", "inline", "--progress", "none"]) == 0
+    taken = time.monotonic() - begin
+    assert taken / 5 < said < 5 * taken
+
+
+def test_a_word_within_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from lit_byz.cli import saying
+
+    monkeypatch.setattr(saying, "AFTER", 0.05)
+    saying.quietly(False)
+    saying.now("doing something")
+    time.sleep(0.3)
+    saying.now("doing something short")
+    saying.over()
+    time.sleep(0.1)
+    assert capsys.readouterr() == ("", "doing something …\n")
+    saying.quietly(True)
+    saying.now("nobody hears this")
+    time.sleep(0.2)
+    saying.quietly(False)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,114 @@
+"""SIGTERM, as a batch system sends it: the command ends soon, and the same command completes."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli import _kills
+from tests.cli._sweeps import GRID, RUNS, arguments, furnish, results, rows, sweep
+
+# Leaves a file when a phase is reached, and makes it last.
+PHASES = """
+import os
+import time
+from pathlib import Path
+from lightning.pytorch.callbacks import Callback
+from lit_byz.attacks import SignFlip
+
+def reached(phase):
+    if os.environ.get("PHASE") == phase:
+        Path("reached").touch()
+        time.sleep(0.3 if phase in ("running", "evaluating") else 60)
+
+class Flip(SignFlip):
+    def __init__(self):
+        super().__init__()
+        reached("composing")
+
+class Slow(Callback):
+    def on_train_batch_end(self, *_):
+        reached("running")
+
+    def on_validation_start(self, *_):
+        reached("evaluating")
+"""
+SETTINGS = {
+    **GRID,
+    "trainer": {"callbacks": ["phases.Slow"]},
+    "grid": {"axes": {"clip": ["none", "arc"], "attack": ["phases.Flip", "sf"]}},
+}
+SOON = 40.0  # seconds: on a busy machine, and with 30 for saving
+DRAWING = "select 1 from runs r join tags k on k.run_uuid = r.run_uuid and k.value = 'sweep' "
+DRAWING += "where k.key = 'lit_byz.kind' and r.status = 'FINISHED'"
+KILLED = -signal.SIGTERM  # which a shell shows as 143
+
+
+def interrupted(folder: Path, phase: str, whole: bool, *more: str) -> tuple[int, str]:
+    """The exit code of a sweep that gets the signal in a phase, alone or with all its processes."""
+    moments: dict[str, Callable[[], Any]] = {
+        "importing": lambda: time.sleep(0.3) or True,  # type: ignore[func-returns-value]
+        "drawing": lambda: rows(folder, DRAWING),
+    }
+    marker = folder / "reached"
+    marker.unlink(missing_ok=True)
+    process = subprocess.Popen(
+        arguments(folder, "--workers", "2", *more, grid=SETTINGS),
+        cwd=folder,
+        env={**os.environ, "PHASE": phase},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        _kills.wait_until(phase, moments.get(phase, marker.exists), 150)
+        (os.killpg if whole else os.kill)(process.pid, signal.SIGTERM)
+        begin = time.monotonic()
+        text, _ = process.communicate(timeout=60)
+        assert time.monotonic() - begin < SOON, (phase, whole)
+        _kills.wait_until("all have ended", partial(_kills.deserted, process.pid))
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert "Traceback" not in text, text
+    return process.returncode, text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whole", [False, True], ids=["main process", "all processes"])
+def test_in_every_phase(tmp_path: Path, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    furnish(tmp_path)
+    (tmp_path / "phases.py").write_text(PHASES)
+    monkeypatch.setenv("LIT_BYZ_IMPORT", "phases")
+    assert interrupted(tmp_path, "importing", whole)[0] == KILLED
+    assert interrupted(tmp_path, "composing", whole)[0] == KILLED
+    assert interrupted(tmp_path, "composing", whole, "--dry-run")[0] == KILLED
+    assert rows(tmp_path, RUNS) == []
+    assert not list(tmp_path.glob("mlruns/checkpoints/*"))
+    for phase in ("running", "evaluating"):
+        code, text = interrupted(tmp_path, phase, whole)
+        assert code == 130, text
+        assert "the same command goes on from here" in text
+        # The run that was on has saved itself, at a step at which it would not have by itself.
+        assert list(tmp_path.glob("mlruns/checkpoints/*/last.ckpt"))
+        assert "KILLED" in {status for _, status in rows(tmp_path, RUNS)}
+    assert interrupted(tmp_path, "drawing", whole)[0] == KILLED
+    done = sweep(tmp_path, "--json", grid=SETTINGS)
+    assert done.returncode == 0, done.stderr
+    assert (results(done)["computed"], results(done)["reused"]) == (0, 4)
+    # One that was just begun when the signal came had nothing to save, and was begun anew.
+    statuses = [status for _, status in rows(tmp_path, RUNS)]
+    assert statuses.count("FINISHED") == 4
+    assert set(statuses) <= {"FINISHED", "KILLED"}
+    undisturbed = tmp_path / "undisturbed"
+    undisturbed.mkdir()
+    furnish(undisturbed)
+    (undisturbed / "phases.py").write_text(PHASES)
+    assert results(sweep(undisturbed, "--json", grid=SETTINGS))["cells"] == results(done)["cells"]
