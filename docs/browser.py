@@ -9,19 +9,17 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from lit_byz.errors import RunFailed
+from lit_byz.execution.ui_server import serving
 
 TALL = 4000  # pixels, at first, so that nothing is left out for want of room
-PATIENCE = 90.0  # seconds for a server, or a page, on a busy machine
+PATIENCE = 90.0  # seconds for a page, on a busy machine
 # Chromium's names on various systems.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -32,36 +30,8 @@ def mlflow_ui(uri: str) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", uri]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    with TemporaryDirectory() as folder:
-        log = Path(folder) / "log"
-        with log.open("wb") as output:
-            server = subprocess.Popen(
-                command,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"},
-                start_new_session=True,
-            )
-        address = f"http://127.0.0.1:{port}"
-        try:
-            deadline = time.monotonic() + PATIENCE
-            while not _answers(f"{address}/health"):
-                if server.poll() is not None or time.monotonic() > deadline:
-                    raise RunFailed(f"mlflow ui does not start: {log.read_text()[-500:]}")
-                time.sleep(0.2)
-            yield address
-        finally:
-            _end(server)
-
-
-def _answers(address: str) -> bool:
-    try:
-        urllib.request.urlopen(address, timeout=5).close()
-    except (urllib.error.URLError, OSError):
-        return False
-    return True
+    with serving(uri, port) as server:
+        yield server.address
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -1,10 +1,13 @@
-"""Take docs/compare.png: MLflow's compare page of the newest sweep's cells, in headless Chromium.
+"""Take the docs' pictures of MLflow's pages of the newest sweep, in headless Chromium.
 
 python pipelines/sweep.py
-python docs/screenshot.py [--uri sqlite:///mlruns/mlflow.db] [--out docs/compare.png]
+python docs/screenshot.py                      docs/compare.png: its cells on the compare page
+python docs/screenshot.py cells                docs/pictures/mlflow_cells.png: what ui opens
+python docs/screenshot.py description          docs/pictures/mlflow_description.png
+python docs/screenshot.py [--uri sqlite:///mlruns/mlflow.db] [--out FILE]
 
-Starts `mlflow ui` on a free port and Chromium on a pipe, waits until the page shows the name and
-the worst-case accuracy of every cell, and prints what it found there as one line of JSON.
+Starts `mlflow ui` on a free port and Chromium on a pipe, waits until the page shows what it should,
+and prints what it found there as one line of JSON.
 """
 
 import json
@@ -17,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from docs import mlflow_pages
 from docs.browser import Chromium, mlflow_ui
+from docs.mlflow_pages import WIDE
 from lit_byz._passwords import without_passwords
 from lit_byz.cli.command import Parser, guarded
 from lit_byz.errors import RunFailed
@@ -25,6 +30,11 @@ from lit_byz.tracking import Store, default_uri, open_store
 from lit_byz.tracking.store import KIND
 
 METRIC = "worst_case/max_accuracy"
+PICTURES = {
+    "compare": "compare.png",
+    "cells": "pictures/mlflow_cells.png",
+    "description": "pictures/mlflow_description.png",
+}
 # The page's own sizes, in pixels: what is beside the cells' columns, and each of these.
 BESIDE, COLUMN = 480, 200
 
@@ -143,13 +153,19 @@ def main(arguments: Sequence[str]) -> int:
     shown = without_passwords(default_uri()).replace("%", "%%")
     parser.add_argument("--uri", default=default_uri(), help=f"of the store; default: {shown}")
     parser.add_argument("--experiment", default="lit_byz", help="default: %(default)s")
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("compare.png"))
+    parser.add_argument("what", nargs="?", choices=PICTURES, default="compare")
+    parser.add_argument("--out", type=Path, help="default: where the docs have it")
     options = parser.parse_args(arguments)
-    cells = newest_cells(open_store(options.uri), options.experiment)
-    width = BESIDE + COLUMN * (len(cells.names) + 1)
-    with mlflow_ui(options.uri) as address, Chromium(width) as page:
-        found = compare(page, address, cells)
-        page.picture(options.out)
+    store = open_store(options.uri)
+    cells = newest_cells(store, options.experiment)
+    wide = BESIDE + COLUMN * (len(cells.names) + 1) if options.what == "compare" else WIDE
+    with mlflow_ui(options.uri) as address, Chromium(wide) as page:
+        if options.what == "compare":
+            found = compare(page, address, cells)
+        else:
+            show = mlflow_pages.cells if options.what == "cells" else mlflow_pages.description
+            found = show(page, address, store, options.experiment)
+        page.picture(options.out or Path(__file__).parent / PICTURES[options.what])
     sys.stdout.write(json.dumps(found) + "\n")
     return 0
 
