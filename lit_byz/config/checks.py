@@ -4,11 +4,12 @@ import contextlib
 import inspect
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from lit_byz._passwords import HIDDEN
+from lit_byz._threads import threads
 from lit_byz.config.components import CALLBACKS, GROUPS, build, component, registry
 from lit_byz.config.fields import LARGEST_FLOAT
 from lit_byz.config.settled import once
@@ -207,7 +208,7 @@ def _output_of(_class: type, section: str, shape: tuple[int, ...], classes: int)
     import torch
 
     settings = json.loads(section)
-    with torch.random.fork_rng(devices=[]), _place_of(settings, shape, classes), _one_thread():
+    with torch.random.fork_rng(devices=[]), _place_of(settings, shape, classes), threads(1):
         model = build("model", settings, shape=shape, classes=classes)
         try:
             with torch.no_grad():
@@ -225,19 +226,6 @@ def _output_of(_class: type, section: str, shape: tuple[int, ...], classes: int)
             f"{(2, classes)}"
         )
     return getattr(model, "output", None)
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """For so little work: several threads wait for each other where other processes are busy."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _place_of(

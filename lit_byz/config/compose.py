@@ -117,8 +117,12 @@ def attack_in(plain: Plain, written: Plain) -> Plain:
 def refers_to(name: str, beneath: Mapping[str, Any]) -> bool:
     """Whether another section of settings, or of what lies below them, refers to this one."""
     chosen = Settings("", dict(beneath))
-    every = [part.content for part in (*_lower([chosen]), chosen)]
-    return any(f"${{{name}" in repr({k: v for k, v in part.items() if k != name}) for part in every)
+    every = [*_lower([chosen]), chosen]
+    written = [value for part in every for key, value in part.content.items() if key != name]
+    # An option's file and a constructor's defaults may refer to it, too.
+    groups = [group for group in GROUPS if group != name]
+    written += [section_with_defaults(group, *_choice(group, every)) for group in groups]
+    return any(f"${{{name}" in repr(value) for value in written)
 
 
 @once

@@ -17,7 +17,7 @@ everything but attack and seed.
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
@@ -27,6 +27,7 @@ from omegaconf import DictConfig
 from lit_byz.config.components import GROUPS, option_fields
 from lit_byz.config.compose import Plain, as_config
 from lit_byz.config.identity import Identity, identify
+from lit_byz.config.labels import attack_name, pairs, shown
 from lit_byz.config.plain_yaml import DEEPEST
 from lit_byz.config.settled import settled
 from lit_byz.config.variants import Variants
@@ -71,10 +72,9 @@ class Point:
 
     @cached_property
     def attack(self) -> str:
-        """What the run's attack is called."""
-        extra = {k: v for k, v in self.values.items() if k.startswith("attack.")}
-        name = shown(self.values["attack"]) if "attack" in self.values else attack_name(self.plain)
-        return ", ".join([name, *(f"{k[7:]}={shown(v)}" for k, v in extra.items())])
+        """What the run's attack is called, with its strength however that was set."""
+        beside = {k[7:]: v for k, v in self.values.items() if k.startswith("attack.")}
+        return attack_name(self.plain, self.values.get("attack"), beside)
 
     @property
     def seed(self) -> int:
@@ -87,13 +87,6 @@ class Point:
     def without(self, keys: Sequence[str]) -> "Point":
         """The same run with fewer values in the name of its cell."""
         return replace(self, values={k: v for k, v in self.values.items() if k not in keys})
-
-
-def attack_name(plain: Mapping[str, Any]) -> str:
-    """A config's attack, with its strength where that is not the usual one."""
-    from lit_byz.attacks import strength_label
-
-    return strength_label(plain["attack"]["name"], plain["attack"].get("search"))
 
 
 @dataclass
@@ -134,8 +127,10 @@ class Grid:
         arguments = [key for key in self.axes if self._is_argument(key)]
         plain = [[{k: v} for v in vs] for k, vs in self.axes.items() if k not in arguments]
         zipped = [_zipped(group) for group in self.zip]
+        # The order of the keys by which cells are called, for each set of them.
+        orders: dict[frozenset[str], list[str]] = {}
         if self.also and not (self.axes or zipped):
-            yield from self._beside()  # nothing but single points
+            yield from self._beside(orders)  # nothing but single points
             return
         _refuse_many(math.prod(map(len, [*plain, *zipped])))
         order = cache(_in_order)
@@ -144,15 +139,19 @@ class Grid:
             for more in self._conditional(point, arguments):
                 full = {**point, **more}
                 full = {key: full[key] for key in order(tuple(full))}
+                if self.also:
+                    orders.setdefault(_outer(full), list(full))
                 yield full, not any(self.matches(full, rule) for rule in self.exclude)
-        yield from self._beside()
+        yield from self._beside(orders)
 
-    def _beside(self) -> Iterator[tuple[Values, bool]]:
-        """The points of ``also``."""
+    def _beside(self, orders: dict[frozenset[str], list[str]]) -> Iterator[tuple[Values, bool]]:
+        """The points of ``also``; those of a cell of the product are called as that is."""
         for entry in self.also:
-            axes = [value if isinstance(value, list) else [value] for value in entry.values()]
+            known = orders.setdefault(_outer(entry), list(entry))
+            keys = [k for k in known if k in entry] + [k for k in entry if k not in known]
+            axes = [entry[key] if isinstance(entry[key], list) else [entry[key]] for key in keys]
             for values in itertools.product(*axes):
-                yield dict(zip(entry, values, strict=True)), True
+                yield dict(zip(keys, values, strict=True)), True
 
     def _is_argument(self, key: str) -> bool:
         """Whether a key is an argument of a group that has several options here."""
@@ -201,10 +200,13 @@ def has_argument(values: Mapping[str, Any], key: str) -> bool:
 
 @settled()
 def points(grid: Grid) -> list[Point]:
-    """Every run of a grid, composed and checked, each once; they share sections that are alike."""
+    """Every run of a grid, composed and checked, once in each cell that it belongs to.
+
+    They share sections that are alike.
+    """
     used = grid.values()
     _refuse_lost_arguments(grid, used)
-    found: dict[str, Point] = {}
+    found: dict[tuple[str, str], Point] = {}
     composed = Variants(grid.settings)
     for values in used:
         try:
@@ -213,7 +215,8 @@ def points(grid: Grid) -> list[Point]:
             where = pairs(values)
             raise BadRequest(f"grid point {where}: {error}" if where else str(error)) from error
         point = Point(values, plain, identify(plain))
-        found.setdefault(point.identity, point)
+        # A cell without a run that another has too would take its worst case over fewer attacks.
+        found.setdefault((point.cell, point.identity), point)
     return list(found.values())
 
 
@@ -286,14 +289,6 @@ def _inner(key: str) -> bool:
     return key == "seed" or key.split(".", maxsplit=1)[0] == "attack"
 
 
-def shown(value: Any) -> str:
-    """A value as names of cells show it."""
-    if isinstance(value, dict):
-        extra = ", ".join(f"{k}={v}" for k, v in value.items() if k != "name")
-        return f"{value.get('name', '')}({extra})" if extra else str(value.get("name"))
-    return str(value)
-
-
-def pairs(values: Mapping[str, Any]) -> str:
-    """Values as they are typed."""
-    return ", ".join(f"{key}={shown(value)}" for key, value in values.items())
+def _outer(keys: Iterable[str]) -> frozenset[str]:
+    """The keys that tell cells apart."""
+    return frozenset(key for key in keys if not _inner(key))

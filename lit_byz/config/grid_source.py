@@ -17,7 +17,9 @@ from lit_byz.config import sources
 from lit_byz.config.components import GROUPS, option_fields
 from lit_byz.config.compose import FILES
 from lit_byz.config.fields import is_sequence
-from lit_byz.config.grid import Grid, Values, layered, pairs
+from lit_byz.config.grid import Grid, Values, layered
+from lit_byz.config.labels import pairs
+from lit_byz.config.own_data import forget_data, is_own
 from lit_byz.config.scale import scaled
 from lit_byz.config.schema import NOT_IDENTITY
 from lit_byz.errors import BadRequest
@@ -37,6 +39,7 @@ def read_grid(settings: Sequence[str], bare: str, usual: Mapping[str, Any] | Non
     ``bare`` is the experiment of a command that is typed without any setting. ``usual`` are values
     of a study's own axes, taken where neither a file nor the command line speaks of their keys.
     """
+    forget_data()  # a user's own may have changed since the last command of this process
     asked = sources.parse(settings, GROUPS)
     scale = asked.content.pop("scale", "full")
     named = {key: asked.content.pop(key) for key in FILES if key in asked.content}
@@ -59,13 +62,14 @@ def read_grid(settings: Sequence[str], bare: str, usual: Mapping[str, Any] | Non
         _override(grid, key, value)
     if not named and asked.content:
         for key, value in (usual or {}).items():
-            if key not in grid.keys and _nested(grid.base, key) is None:
+            if key not in grid.keys and not _is_chosen(grid.base, key):
                 grid.axes[key] = list(value)
     _spread_arguments(grid)
     grid = scaled(grid, scale)
     _drop_idle_conditions(grid)
     for key in grid.keys:
-        if key in NOT_IDENTITY or key.partition(".")[0] in NOT_IDENTITY:
+        idle = key in NOT_IDENTITY or key.partition(".")[0] in NOT_IDENTITY
+        if idle and not (key == "data.root" and any(map(is_own, _options(grid, "dataset")))):
             raise BadRequest(f"{key}: changes no result, so it cannot have several values")
     return grid
 
@@ -203,7 +207,7 @@ def _is_one_value(grid: Grid, key: str, value: list[Any]) -> bool:
     group, dot, name = key.partition(".")
     if not dot or group not in GROUPS:
         return False
-    options = [*grid.axes.get(group, []), _nested(grid.base, group)]
+    options = _options(grid, group)
     names = [o.get("name") if isinstance(o, Mapping) else o for o in options]
     if not any(isinstance(n, str) for n in names):
         names = [sources.load(sources.config_dir() / "base.yaml").content[group]]
@@ -217,6 +221,12 @@ def _is_one_value(grid: Grid, key: str, value: list[Any]) -> bool:
     return any(is_sequence(part) for hint in hints for part in (hint, *typing.get_args(hint)))
 
 
+def _options(grid: Grid, group: str) -> list[Any]:
+    """What a grid chooses of a group, as it is written; None where it does not."""
+    zipped = [value for axes in grid.zip for value in axes.get(group, [])]
+    return [*grid.axes.get(group, []), *zipped, _nested(grid.base, group)]
+
+
 def _spread_arguments(grid: Grid) -> None:
     """Arguments that a file gives to a group without choosing, where the group is an axis."""
     for group in GROUPS:
@@ -226,6 +236,14 @@ def _spread_arguments(grid: Grid) -> None:
                 for name, value in section.items():
                     grid.given.setdefault(f"{group}.{name}", value)
             grid.base.pop(group)
+
+
+def _is_chosen(base: Mapping[str, Any], key: str) -> bool:
+    """Whether settings have a value for a key; arguments alone choose no option of a group."""
+    found = _nested(base, key)
+    if key in GROUPS and isinstance(found, Mapping):
+        return "name" in found
+    return found is not None
 
 
 def _nested(base: Mapping[str, Any], key: str) -> Any:

@@ -2,7 +2,8 @@
 
 A result is taken for done only if both are the same. Code means the version of the package's own
 numerics and, for a class given by dotted path, the source of its module and of those modules of the
-user's that it builds on: where one line of them changes, the run is another one.
+user's that it builds on: where one line of them changes, the run is another one. What a data set
+of the user's own consists of counts like its source (see ``own_data``).
 """
 
 import ast
@@ -24,11 +25,12 @@ from omegaconf import DictConfig
 
 from lit_byz._numerics import NUMERICS
 from lit_byz.config.components import CALLBACKS, GROUPS, component
+from lit_byz.config.own_data import SHOWN, own_data
 from lit_byz.config.schema import ENVIRONMENT, NOT_IDENTITY
 from lit_byz.config.settled import notes, once
 
-# Hexadecimal digits of a source's hash, as people see it.
-SHOWN = 8
+# Arguments of attacks that name a class of another group: what the attackers take the server for.
+ASSUMED = {"assumed_rule": "rule", "assumed_clip": "clip"}
 # Keys that came later than results which are still good, with the value that means "as before".
 # While a key has that value it is no part of the identity, so that a run is the one that was
 # computed before the key existed. An entry stays for good: without it those results are lost.
@@ -60,9 +62,12 @@ def identify(plain: Mapping[str, Any], origin: str | None = None) -> Identity:
             kept.append(noted.get(name) or noted.setdefault(name, _kept(name, plain[name])))
     if origin is not None:
         kept = sorted([*kept, json.dumps({"origin": origin})[1:-1]])
-    names = [plain[group]["name"] for group in GROUPS]
+    named = [(group, plain[group]["name"]) for group in GROUPS]
+    assumed = [(group, plain["attack"].get(key)) for key, group in ASSUMED.items()]
+    named += [(group, name) for group, name in assumed if isinstance(name, str) and "." in name]
+    data = own_data(plain["dataset"], plain["data"]["root"])
     text = ", ".join([part for part in kept if part])
-    return Identity(_sha256(f"{{{text}}}"), _code(names, plain["trainer"]["callbacks"]))
+    return Identity(_sha256(f"{{{text}}}"), _code(named, plain["trainer"]["callbacks"], data))
 
 
 @once
@@ -74,11 +79,14 @@ def _kept(name: str, value: Any) -> str:
 
 
 @once
-def _code(names: Sequence[str], callbacks: Sequence[Any]) -> str:
-    """The code that makes the numbers of a run with these components and callbacks, in words."""
-    parts = [f"numerics {NUMERICS}", *_component_versions(names)]
-    parts += [f"{path} {source_of(kind)[:SHOWN]}" for path, kind in _own_classes(names, callbacks)]
-    return ", ".join(dict.fromkeys(parts))
+def _code(named: Sequence[tuple[str, str]], callbacks: Sequence[Any], data: str) -> str:
+    """The code that makes the numbers of a run with these components and callbacks, in words.
+
+    ``data`` is what a user's own data set consists of.
+    """
+    parts = [f"numerics {NUMERICS}", *_component_versions(named)]
+    parts += [f"{path} {source_of(kind)[:SHOWN]}" for path, kind in _own_classes(named, callbacks)]
+    return ", ".join(dict.fromkeys([*parts, *([data] if data else [])]))
 
 
 def _counts(path: str, value: Any) -> bool:
@@ -99,17 +107,19 @@ def environment(plain: Mapping[str, Any]) -> str:
     return _sha256(json.dumps(values))[:16]
 
 
-def _component_versions(names: Sequence[str]) -> Iterator[str]:
+def _component_versions(named: Sequence[tuple[str, str]]) -> Iterator[str]:
     """The versions of the package's own components, where theirs is not the first."""
-    for group, name in zip(GROUPS, names, strict=True):
+    for group, name in named:
         version = getattr(component(group, name), "numerics", 1) if "." not in name else 1
         if version != 1:
             yield f"{name} {version}"
 
 
-def _own_classes(names: Sequence[str], callbacks: Sequence[Any]) -> Iterator[tuple[str, type]]:
+def _own_classes(
+    named: Sequence[tuple[str, str]], callbacks: Sequence[Any]
+) -> Iterator[tuple[str, type]]:
     """The classes of a config that are given by dotted path."""
-    for group, name in zip(GROUPS, names, strict=True):
+    for group, name in named:
         if "." in name:
             yield name, component(group, name)
     for entry in callbacks:

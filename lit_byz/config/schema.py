@@ -178,7 +178,8 @@ SECTIONS: dict[str, type] = {
 }
 
 # What does not change a run's result, and so is no part of its identity: where things are kept, how
-# often they are saved, and on which device. A section stands for all of its keys.
+# often they are saved, and on which device. A section stands for all of its keys. (A user's own
+# data set may be another one in another folder: its content counts, see ``own_data``.)
 NOT_IDENTITY = frozenset(
     {
         "resume",

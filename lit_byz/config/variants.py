@@ -18,9 +18,14 @@ Values = dict[str, Any]
 
 @dataclass
 class _Rest:
-    """Configs that agree in all but attack and seed: by seed, and the attacks that were checked."""
+    """Configs that agree in all but attack and seed: by seed, and the attacks that were checked.
+
+    Their ``attacks``, as they are written, depend on the others too: what was not chosen the data
+    set may recommend.
+    """
 
     by_seed: dict[int, Plain] = field(default_factory=dict)
+    attacks: dict[str, Plain] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)
     apart: bool = False  # whether nothing can be taken from one to another
 
@@ -31,7 +36,6 @@ class Variants:
     def __init__(self, settings: Callable[[Values], Mapping[str, Any]]) -> None:
         self._settings = settings
         self._rests: dict[str, _Rest] = {}
-        self._attacks: dict[str, Plain] = {}
 
     def plain(self, values: Values) -> Plain:
         """The config of the point with these values."""
@@ -45,9 +49,9 @@ class Variants:
         if base is None:
             return self._composed(values, seed, attack, rest)
         rest.by_seed[seed] = base
-        if attack not in self._attacks:
-            self._attacks[attack] = written_attack(self._settings(values))
-        plain = {**base, "attack": attack_in(base, self._attacks[attack])}
+        if attack not in rest.attacks:
+            rest.attacks[attack] = written_attack(self._settings(values))
+        plain = {**base, "attack": attack_in(base, rest.attacks[attack])}
         if attack not in rest.checked:
             check(dict(plain))
             rest.checked.add(attack)

@@ -123,6 +123,14 @@ class Dataset(ABC):
             doubled=self.doubled,
         )
 
+    def digest(self, root: str | Path | None = None) -> str:
+        """A text that is another one when the data is: a hash of all that :meth:`read` gives.
+
+        It is a part of the identity of runs on a user's own data set. One that takes long to read
+        may write this method, and name a version.
+        """
+        return self._checked(root).digest()
+
     def fetch(self, root: str | Path | None = None) -> FetchReport:
         """Make sure that the data is there and sound."""
         raw = self._checked(root)

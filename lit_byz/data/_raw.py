@@ -1,5 +1,6 @@
 """What a data set consists of, before any transform."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +53,14 @@ class RawImages:
     def bytes(self) -> bool:
         """Whether the inputs are pixels as bytes."""
         return self.train_images.dtype == np.uint8
+
+    def digest(self) -> str:
+        """A hash of every value, its type and its place."""
+        found = hashlib.sha256()
+        for array in vars(self).values():
+            found.update(f"{array.dtype.str} {array.shape}".encode())
+            found.update(np.ascontiguousarray(array).data)
+        return found.hexdigest()
 
     def check(self, name: str, shape: Sequence[int], classes: int) -> None:
         """Raise a ``BadRequest`` that says where this is not what data set ``name`` promises."""

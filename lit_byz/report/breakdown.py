@@ -110,7 +110,7 @@ def arms_of(result: StudyResult, full: StudyResult | None) -> dict[str, ArmResul
         levels = {cell.facts["f"]: level(cell.worst_case, threshold) for cell in cells}
         seen = None
         if full is not None:
-            at_f = [cell for cell in full.of_kind("cell") if cell.facts["arm"] == name]
+            at_f = [cell for cell in full.of_kind("cell") if cell.facts.get("arm") == name]
             seen = scan(at_f, facts["most"], threshold)
         found[name] = ArmResult(levels, answered["breakdown"], answered["decided"], seen)
     return found

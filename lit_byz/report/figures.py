@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from lit_byz.report.drawing import draw_chance, in_percent, save
 from lit_byz.report.words import STEPS
+from lit_byz.tracking.evaluations import INITIAL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Points = Sequence[tuple[int, float]]
-
-
-INITIAL = "test/initial_accuracy"
 
 
 def run_figures(

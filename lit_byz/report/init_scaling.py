@@ -141,18 +141,19 @@ def csv_of(curves: Curves, norms: Norms) -> str:
             for attack in cell.attacks:
                 for seed, found in cell.of_attack(attack).items():
                     row = ["max_accuracy", method, scale, attack, seed]
-                    rows.append([*row, found.value, found.lower_bound])
+                    kind = "at least" if found.lower_bound else "exact"
+                    rows.append([*row, found.value, found.lower_bound, kind])
             worst = cell.worst_case
             for what, value in (("mean", worst.mean), ("std", worst.std)):
                 if worst.kind != "unknown":
                     row = ["worst_case", method, scale, "", what]
-                    rows.append([*row, value, not worst.exact])
+                    rows.append([*row, value, worst.lower_bound, worst.kind])
     for problem, by_mu in norms.items():
         for scale, by_seed in by_mu.items():
             for seed, norm in by_seed.items():
                 for what, value in (("largest", norm.largest), ("mean", norm.mean)):
                     rows.append([f"initial_gradient_{what}", problem, scale, "", seed, value])
-    return as_csv(["what", "method", "mu", "attack", "seed", "value", "lower_bound"], rows)
+    return as_csv(["what", "method", "mu", "attack", "seed", "value", "lower_bound", "kind"], rows)
 
 
 def figure(

@@ -1,8 +1,8 @@
 """How much of a defence is its attacker's weakness: worst cases by the strength of the attack.
 
 A strength is how hard the attackers search: ``foe@published``, ``foe@coarse``, ``foe`` (our grid),
-``span``. Attacks that do not search count at every strength: a stronger attacker can do what a
-weaker one does.
+``span``. Attacks that do not search, those with a fixed τ among them, count at every strength: a
+stronger attacker can do what a weaker one does.
 """
 
 import re
@@ -36,13 +36,19 @@ def strength_of(attack: str) -> str | None:
 
     >>> [strength_of(label) for label in ("foe@published", "alie", "span, objective=drift", "sf")]
     ['published', 'grid', 'span', None]
+    >>> strength_of("foe, tau=2"), strength_of("alie@coarse, points=40")
+    (None, 'coarse')
     """
-    name, at, search = attack.partition(",")[0].partition("(")[0].partition("@")
+    name, at, search = re.split(r"[,(]", attack, maxsplit=1)[0].partition("@")
+    # Records of before have what was set in brackets, or the search among it: foe(search=coarse).
+    given = dict(re.findall(r"\b(search|tau)=([^,)]+)", attack))
+    if given.get("tau", "None") != "None":
+        return None
     if name == "span":
         return "span"
-    if name not in SEARCHED:
-        return None
-    return search if at else "grid"
+    if at or "search" in given:
+        return search or given["search"]
+    return "grid" if name in SEARCHED else None
 
 
 def strengths_of(cells: Sequence[CellResult]) -> list[str]:

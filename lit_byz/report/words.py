@@ -96,13 +96,15 @@ def attack_words(label: str) -> str:
 
     >>> attack_words("foe@coarse"), attack_words("sf"), attack_words("foe, tau=2")
     ('Fall of Empires (20 factors)', 'sign flipping', 'Fall of Empires, tau = 2')
+    >>> attack_words("foe(tau=2.5)")
+    'Fall of Empires (tau = 2.5)'
     """
-    name, comma, settings = label.partition(", ")
+    name, *settings = re.split(r"(?=[,(])", label, maxsplit=1)
     name, at, search = name.partition("@")
     words = in_words("attack", name)
     if at:
         words += f" ({SEARCHES.get(search, search)})"
-    return words + comma + settings.replace("=", " = ")
+    return words + "".join(settings).replace("=", " = ").replace("(", " (", 1)
 
 
 def cell_words(name: str, empty: str = "one cell") -> str:
@@ -150,9 +152,9 @@ def _part(text: str) -> str:
 def legend_of_attacks(labels: Sequence[str]) -> str:
     """What abbreviations in a table's header stand for; "" where they are no abbreviations.
 
-    >>> legend_of_attacks(["sf", "foe", "mimic", "foe@coarse"])
+    >>> legend_of_attacks(["sf", "foe(tau=2)", "mimic", "foe@coarse"])
     'sf: sign flipping, foe: Fall of Empires'
     """
-    names = dict.fromkeys(label.partition(",")[0].partition("@")[0] for label in labels)
+    names = dict.fromkeys(re.split("[,(@]", label, maxsplit=1)[0] for label in labels)
     told = {name: in_words("attack", name) for name in names if name in ATTACKS}
     return ", ".join(f"{name}: {words}" for name, words in told.items() if words != name)

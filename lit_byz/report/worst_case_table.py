@@ -132,7 +132,8 @@ def csv_of(cells: Sequence[CellResult]) -> str:
         rows += [[*row, *end] for row, end in zip(run_rows(cell), ends, strict=True)]
         worst = cell.worst_case
         for what in ("mean", "std"):
-            row = [cell.name, "worst case", what, _number(worst, what), not worst.exact, worst.kind]
+            row = [cell.name, "worst case", what, _number(worst, what)]
+            row += [worst.lower_bound, worst.kind]
             for found in (cell.worst_cases[measure] for measure in ENDS):
                 row += [_number(found, what), found.kind]
             rows.append(row)

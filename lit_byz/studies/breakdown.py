@@ -94,6 +94,8 @@ class BreakdownStudy:
         if not board.waiting:
             for name in self.arms:
                 self._advance(name)
+        if not board.waiting:
+            self._look_closer()
         point = board.most_urgent()
         return None if point is None else Proposal(board.start(point), self._bound(point))
 
@@ -111,6 +113,16 @@ class BreakdownStudy:
             arm.probed.append(f)
             self.board.add(arm.by_f[f], arm=name, f=f, decided=False)
             self._judge(name)
+
+    def _look_closer(self) -> None:
+        """Go on with runs that were stopped before, where their bounds leave an arm undecided.
+
+        They were enough for a study of another threshold, or with fewer seeds.
+        """
+        for arm in self.arms.values():
+            probed = [] if arm.open is None else arm.by_f[arm.open]
+            if probed and not self.board.busy(probed[0].cell):
+                self.board.reconsider(probed, self._bound)
 
     def _judge(self, name: str) -> None:
         arm = self.arms[name]

@@ -16,8 +16,8 @@ class GridStudy:
         self.board.add(points)
 
     def propose(self) -> Proposal | None:
-        waiting = self.board.waiting
-        return Proposal(self.board.start(waiting[0])) if waiting else None
+        point = next(self.board.ready, None)
+        return None if point is None else Proposal(self.board.start(point))
 
     def hear(self, outcome: Outcome) -> None:
         self.board.end(outcome)

@@ -4,7 +4,7 @@ A trial's value is a minimum over attacks, so it is bounded from above as soon a
 finished: a trial that cannot reach the best one any more is pruned, and no result is lost by it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -41,17 +41,25 @@ class TrialSource(Protocol):
     def release(self, number: int) -> None: ...
 
 
+def alone() -> bool:
+    """Nobody else works on the trials."""
+    return False
+
+
 @dataclass
 class TuningStudy:
     """Trials of a problem, as many as it asks for, then what they are compared with.
 
     A free worker goes on with a trial that no other works on, or begins a new one: within a trial
-    one attack comes after the other, the most harmful first, so that pruning saves the most.
+    one attack comes after the other, the most harmful first, so that pruning saves the most. Once
+    nothing else is left, trials that other processes have begun are waited for: ``wait`` says
+    whether there are some, after a moment. They end, or are left behind and taken up here.
     """
 
     problem: Problem
     source: TrialSource
     board: Board = field(default_factory=Board)
+    wait: Callable[[], bool] = alone
     _open: dict[int, str] = field(default_factory=dict)
     _runs: dict[int, dict[str, dict[str, Any]]] = field(default_factory=dict)
     _comparing: bool = False
@@ -59,6 +67,12 @@ class TuningStudy:
     def propose(self) -> Proposal | None:
         board = self.board
         self._supply()
+        waited = False
+        while not board.busy_or_waiting and self.wait():
+            waited = True
+            self._supply()
+        if waited and board.judged_on != "test" and not board.busy_or_waiting:
+            self._complete_best(self.problem.comparisons())  # it may be another one by now
         if not board.waiting:
             return None
         harm, cells = board.harm(), list(board.cells)
@@ -88,6 +102,7 @@ class TuningStudy:
             self._comparing = True
             others = self.problem.comparisons()
             self.board.add(others)
+            self.board.reconsider(others)
             for cell in {point.cell for point in others}:
                 self.board.say(cell, comparison=cell)
             if self.board.judged_on != "test":
@@ -123,7 +138,9 @@ class TuningStudy:
         return points
 
     def _begin(self, taken: Trial) -> None:
-        points = self._add(taken)
+        points = self.problem.trial(taken.number, taken.params)
+        if points[0].cell not in self.board.cells:  # else it was lost, and nobody else took it
+            self._add(taken)
         self.board.reconsider(points)
         cell = points[0].cell
         self._open[taken.number] = cell

@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ import pytest
 
 from lit_byz.data import data_root
 from lit_byz.errors import RunFailed
+from tests.cli import _kills
 from tests.data._tiny import CONTENTS, TEST, TRAIN, Tiny, place_by_hand
 
 REPOSITORY = Path(__file__).parents[2]
@@ -26,14 +27,13 @@ def folder() -> Path:
     return data_root() / Tiny().name
 
 
-def fetching(**environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+def fetching(**environment: str) -> "AbstractContextManager[subprocess.Popen[str]]":
+    return _kills.started(
         [sys.executable, "-c", FETCH],
         cwd=REPOSITORY,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
     )
 
 
@@ -235,21 +235,14 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         Tiny().load(tmp_path / "file")
 
 
-def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 120
-    while not path.exists():
-        assert time.monotonic() < deadline, f"no {path.name}"
-        time.sleep(0.02)
-
-
 def test_two_processes_at_once_download_once(tmp_path: Path) -> None:
-    first = fetching(TINY_GATE=str(tmp_path))
-    wait_for(tmp_path / "log")
-    second = fetching(TINY_GATE=str(tmp_path))
-    assert second.stderr is not None
-    assert "another process is fetching it" in second.stderr.readline()
-    (tmp_path / "open").touch()
-    results = [process.communicate(timeout=120) for process in (first, second)]
+    with fetching(TINY_GATE=str(tmp_path)) as first:
+        _kills.wait_until("it downloads", (tmp_path / "log").exists, 120)
+        with fetching(TINY_GATE=str(tmp_path)) as second:
+            assert second.stderr is not None
+            assert "another process is fetching it" in second.stderr.readline()
+            (tmp_path / "open").touch()
+            results = [process.communicate(timeout=120) for process in (first, second)]
     assert [first.returncode, second.returncode] == [0, 0], results
     assert all("verified" in output for output, _ in results)
     assert (tmp_path / "log").read_text() == "download\n"
@@ -257,11 +250,11 @@ def test_two_processes_at_once_download_once(tmp_path: Path) -> None:
 
 
 def test_a_killed_process_leaves_nothing_that_counts(tmp_path: Path, folder: Path) -> None:
-    process = fetching(TINY_GATE=str(tmp_path))
-    wait_for(tmp_path / "log")
-    assert list(data_root().glob(".partial-*"))
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
+    with fetching(TINY_GATE=str(tmp_path)) as process:
+        _kills.wait_until("it downloads", (tmp_path / "log").exists, 120)
+        assert list(data_root().glob(".partial-*"))
+        process.send_signal(signal.SIGKILL)
+        process.wait(60)
     assert not folder.exists()
     assert "fetched and verified" in str(Tiny().fetch())
     assert not list(data_root().glob(".partial-*"))

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lit_byz.report.drawing import draw_chance, in_percent
-from lit_byz.report.figures import INITIAL
 from lit_byz.report.paper.style import (
     canvas,
     chance_in,
@@ -15,6 +14,7 @@ from lit_byz.report.paper.style import (
 )
 from lit_byz.report.paper.survey import Cell, Survey, attack_panels, complete_runs, mean_and_std
 from lit_byz.report.words import STEPS
+from lit_byz.tracking.evaluations import INITIAL
 from lit_byz.tracking.records import PlannedRun
 
 if TYPE_CHECKING:
@@ -72,8 +72,9 @@ def curve_of(found: Survey, runs: Sequence[PlannedRun], cell: Cell, key: str) ->
     """Step, counted from 1, to the values that the seeds have there.
 
     At 0 stands the accuracy of the initial parameters, of runs that have measured it.
-    A run that ended early, as it diverged, keeps its last value: a mean over those that went on
-    would flatter.
+    Where one seed was evaluated and another was not, the other has the value of its evaluation
+    before. So a run that ended early, as it diverged, keeps its last value: a mean over those that
+    went on would flatter.
     """
     each: list[dict[int, float]] = []
     for run in runs:
@@ -81,16 +82,14 @@ def curve_of(found: Survey, runs: Sequence[PlannedRun], cell: Cell, key: str) ->
         if outcome is not None and outcome.complete and outcome.run_id is not None:
             known = {step + 1: value for step, value in found.history(outcome.run_id, key)}
             if known and key == "test/accuracy":
-                initial = found.history(outcome.run_id, INITIAL)[:1]
-                known = {**dict(initial), **known}
+                initial = found.history(outcome.run_id, INITIAL)
+                known = {0: initial[0][1], **known} if initial else known
             if known:
                 each.append(known)
     values: Curve = {}
     for step in sorted({step for known in each for step in known}):
-        here = [
-            known[step if step in known else max(known)] for known in each if step >= min(known)
-        ]
-        values[step] = here
+        before = ([own for own in known if own <= step] for known in each)
+        values[step] = [known[max(b)] for known, b in zip(each, before, strict=True) if b]
     return values
 
 

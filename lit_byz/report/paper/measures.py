@@ -96,15 +96,26 @@ def measure(
         each.append(one)
     if not each:
         return None
-    seeds = set.intersection(*(set(one.by_seed) for one in each))
-    # The best of several has at least the largest lower end, and at most the largest upper end.
-    return Measured(
-        {
-            seed: (max(e.by_seed[seed][0] for e in each), max(e.by_seed[seed][1] for e in each))
-            for seed in sorted(seeds)
-        },
-        set.union(*(set(e.incomplete) for e in each)),
-    )
+    return each[0] if len(each) == 1 else _best(each)
+
+
+def _best(each: Sequence[Measured]) -> Measured:
+    """The one with the highest mean over the seeds that are complete in all.
+
+    A threshold is chosen once, not for every seed: the maxima by seed are what none of them has.
+    """
+    incomplete = set[int]().union(*(one.incomplete for one in each))
+    seeds = sorted(set.intersection(*(set(one.by_seed) for one in each)))
+    # What several have in common at least and at most, where it is not known which is the best.
+    found = {
+        seed: (max(e.by_seed[seed][0] for e in each), max(e.by_seed[seed][1] for e in each))
+        for seed in seeds
+    }
+    complete = [seed for seed in seeds if seed not in incomplete]
+    known = [Measured({seed: one.by_seed[seed] for seed in complete}) for one in each]
+    if complete and all(one.exact for one in known):
+        found.update(max(known, key=lambda one: one.high).by_seed)
+    return Measured(found, incomplete)
 
 
 def _of_cell(

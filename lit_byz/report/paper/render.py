@@ -66,7 +66,7 @@ def csv_of(found: Survey) -> str:
             if worst.bounds:
                 numbers = {"mean": worst.mean, "std": worst.std, "seeds": worst.seeds}
                 for what, value in {**numbers, "seeds begun": begun}.items():
-                    row = [cell.result.name, name, what, value, not worst.exact, worst.kind]
+                    row = [cell.result.name, name, what, value, worst.lower_bound, worst.kind]
                     rows.append(row)
     if found.experiment.smoke:
         rows = [[*row[:-1], f"{row[-1]} ({SMOKE})"] for row in rows]
