@@ -30,12 +30,15 @@ def cache_folder(*parts: str) -> Path:
 def spare_folder(*parts: str) -> Path:
     """Instead of a cache folder that cannot be written: one of this user's among temporary files.
 
-    Raises ``OSError`` where another user has made it.
+    Closed to others. Raises ``OSError`` where another user has made it.
     """
     own = Path(tempfile.gettempdir()) / f"lit_byz-{os.geteuid() if hasattr(os, 'geteuid') else ''}"
     own.mkdir(mode=stat.S_IRWXU, exist_ok=True)
-    if hasattr(os, "geteuid") and not is_own(own):
-        raise PermissionError(f"{own} belongs to another user")
+    if hasattr(os, "geteuid"):
+        if not is_own(own):
+            raise PermissionError(f"{own} belongs to another user")
+        if stat.S_IMODE(own.stat().st_mode) != stat.S_IRWXU:
+            own.chmod(stat.S_IRWXU)
     folder = own.joinpath(*parts)
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote_plus
+from urllib.parse import unquote_plus, urlsplit
 
 HIDDEN = "***"
 # ``scheme://user:password@host``. People write passwords with / and @ in them, so it is the last @
@@ -26,6 +26,16 @@ def without_password(text: str) -> str:
     'at postgresql://me:***@host/runs?sslpassword=***'
     """
     return _WORD.sub(lambda word: _without(word[0]), text) if "://" in text else text
+
+
+def without_user(address: str) -> str:
+    """A server's address without the user and the password: a browser asks for them itself.
+
+    >>> without_user("http://me:secret@host:5000/runs")
+    'http://host:5000/runs'
+    """
+    parts = urlsplit(address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def without_passwords(plain: Any) -> Any:

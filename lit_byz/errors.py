@@ -22,6 +22,10 @@ class RunFailed(RuntimeError):
     """What was asked for was started and did not succeed: one line that says why. Exit code 1."""
 
 
+class StorageAway(RunFailed):
+    """The checkpoint that a run would go on from cannot be fetched for now: not its failure."""
+
+
 def disk_is_full(error: BaseException) -> bool:
     """Whether an error, or one that led to it, says that there is no space left for a file."""
     return any(
@@ -33,8 +37,14 @@ def disk_is_full(error: BaseException) -> bool:
 
 
 def disk_fails(error: BaseException) -> bool:
-    """Whether an error, or one that led to it, says that a disk takes nothing, or is broken."""
-    return any(isinstance(each, OSError) and each.errno in FAILING for each in _led_to(error))
+    """Whether an error, or one that led to it, says that a disk takes nothing, or is broken.
+
+    Or that the storage of checkpoints cannot be reached, which is a disk elsewhere.
+    """
+    return any(
+        isinstance(each, StorageAway) or (isinstance(each, OSError) and each.errno in FAILING)
+        for each in _led_to(error)
+    )
 
 
 def _led_to(error: BaseException) -> list[BaseException]:

@@ -79,7 +79,7 @@ def _search(options: argparse.Namespace, executor: Executor) -> int:
         whole = Runner(
             whole_ledger,
             FullGrid(every, whole_memory),
-            many_runs.make_record("sweep", name, every),
+            many_runs.make_record("sweep", name, every, "full grid"),  # its cells say which arm
             whole_memory,
         )
         many_runs.compute(whole, executor, options)

@@ -32,7 +32,11 @@ _lit_byz() {
     start="${word%"${word##*[=:]}"}"
     COMPREPLY=()
     while IFS=$'\t' read -r answer _; do
-        [[ -n "$answer" ]] && COMPREPLY+=("${answer#"$start"}")
+        [[ -n "$answer" ]] || continue
+        answer="${answer#"$start"}"
+        # Anybody may have named a file $(like this); other words need their brackets as they are.
+        [[ "$word" == @(config|resume)=* ]] && printf -v answer %q "$answer"
+        COMPREPLY+=("$answer")
     done < <(lit-byz completion words "${typed[@]:1}" 2>/dev/null)
     if [[ ${#COMPREPLY[@]} -eq 1 && "${COMPREPLY[0]}" == *[=./@] ]]; then
         compopt -o nospace

@@ -45,7 +45,7 @@ def make_record(
 ) -> StudyRecord:
     """The record of a study of these points; the same points and ``key`` make the same study."""
     first = points[0].plain
-    joined = json.dumps([*key, sorted(point.identity for point in points)])
+    joined = json.dumps([*key, sorted({point.identity for point in points})])
     common = {
         "dataset": first["dataset"]["name"],
         "partition": first["partition"]["name"],

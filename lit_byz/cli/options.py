@@ -64,4 +64,20 @@ def make_executor(options: argparse.Namespace) -> Executor:
         return Inline()
     if options.executor == "ray":
         return RayTasks(options.ray_address, options.workers)
-    return LocalProcesses(processes(options))
+    made = LocalProcesses(processes(options))
+    if _will_compute(options):
+        made.get_ready()  # they import while this process reads the grid and makes the store
+    return made
+
+
+def _will_compute(options: argparse.Namespace) -> bool:
+    """Whether it is known at once that there are runs to compute: in a store that is yet to be."""
+    from lit_byz.tracking.store import store_is_there
+
+    if options.dry_run or options.print_config:
+        return False
+    named = [word for word in options.settings if word.startswith("tracking.uri=")]
+    try:
+        return not store_is_there(named[-1].partition("=")[2] if named else None)
+    except OSError:  # no name that a file can have: whoever opens the store says so
+        return False

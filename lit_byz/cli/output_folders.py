@@ -10,7 +10,9 @@ from lit_byz.tracking.records import StudyRecord
 OUTPUTS = "outputs"
 # A file in a study's folder that says whose it is.
 OWNER = ".study"
-LONGEST = 60
+LONGEST, LONGEST_KEY = 60, 64
+# A name that stays below ``outputs/``.
+PLAIN = re.compile(rf"\w[\w.-]{{0,{LONGEST - 1}}}")
 ONE = "one-cell"
 # What varies in every study of a kind, and does not tell one from another.
 IMPLIED = {
@@ -60,9 +62,12 @@ def folder_of(record: StudyRecord, chosen: str | None = None) -> Path:
     """
     if chosen is not None:
         return Path(chosen)
-    name = str(record.facts.get("folder") or _plain(record.kind.replace("_", "-")))
-    for length in (0, 6, 12, len(record.key)):
-        folder = Path(OUTPUTS, f"{name}-{record.key[:length]}" if length else name)
+    name = str(record.facts.get("folder") or record.kind.replace("_", "-"))
+    if not PLAIN.fullmatch(name):  # whoever can write to the store wrote it
+        name = _plain(name)
+    key = re.sub(r"\W", "", record.key)[:LONGEST_KEY]
+    for length in (0, 6, 12, LONGEST_KEY):
+        folder = Path(OUTPUTS, f"{name}-{key[:length]}" if length else name)
         if _is_ours(folder, record.key):
             return folder
     return folder

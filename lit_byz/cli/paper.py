@@ -21,8 +21,11 @@ from lit_byz.report.paper.experiment import Experiment, catalogue, find
 from lit_byz.report.paper.page import Page
 from lit_byz.report.paper.render import Part, render, render_labels
 from lit_byz.report.paper.survey import SMOKE, Survey, survey
+from lit_byz.tracking.evaluations import ACCURACY, DIVERGED
 from lit_byz.tracking.glances import glances
 from lit_byz.tracking.ledger import Ledger
+from lit_byz.tracking.outcome import Outcome
+from lit_byz.tracking.records import PlannedRun
 from lit_byz.tracking.store import IDENTITY, MACHINE
 
 WIDTH = 170
@@ -122,7 +125,7 @@ def _surveys(ledger: Ledger, chosen: Sequence[Experiment]) -> dict[str, Survey]:
 def _origin(ledger: Ledger, surveys: Mapping[str, Survey]) -> list[str]:
     """Where the numbers come from: runs, hours, code, machines."""
     done = {
-        outcome.identity: (str(outcome.run_id), run.steps)
+        outcome.identity: (str(outcome.run_id), _steps_done(found, run, outcome))
         for found in surveys.values()
         for cell in found.cells
         for run in cell.result.record.runs
@@ -144,6 +147,13 @@ def _origin(ledger: Ledger, surveys: Mapping[str, Survey]) -> list[str]:
         "Commits: " + ", ".join(f"{code} ({n})" for code, n in codes.most_common()) + ".",
         "Machines: " + "; ".join(f"{name} ({n} runs)" for name, n in machines.most_common()) + ".",
     ]
+
+
+def _steps_done(found: Survey, run: PlannedRun, outcome: Outcome) -> int:
+    """Of a run that diverged, up to its last evaluation, which was made there."""
+    if outcome.status != DIVERGED:
+        return run.steps
+    return found.history(str(outcome.run_id), ACCURACY)[-1][0] + 1
 
 
 def _console() -> Console:

@@ -15,8 +15,9 @@ from lit_byz.cli import answer, saying
 from lit_byz.config import plain_yaml
 from lit_byz.config.advice import slow_rules
 from lit_byz.config.components import GROUPS
-from lit_byz.config.grid import Grid, Point, shown
+from lit_byz.config.grid import Grid, Point
 from lit_byz.config.grid_source import as_file, shared_settings
+from lit_byz.config.labels import shown
 from lit_byz.config.search_space import Problem
 from lit_byz.execution.board import Board
 from lit_byz.execution.runner import Memory

@@ -117,7 +117,7 @@ def _left(runner: Runner, begin: float) -> str:
     done = sum(outcome.steps_done for outcome in runner.computed)
     done += sum(progress.step for progress in runner.running.values())
     left = sum(progress.steps - progress.step for progress in runner.running.values())
-    left += sum(point.steps for point in runner.board.waiting)
+    left += sum({point.identity: point.steps for point in runner.board.ready}.values())
     if not done or not left:
         return ""
     seconds = (time.monotonic() - begin) * left / done

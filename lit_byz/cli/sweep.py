@@ -51,7 +51,8 @@ def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
     if options.dry_run or ledger is None:
         return plan.show(study.board, options, ledger)
     folder = folder_name("sweep", options.settings, found, bare="quickstart")
-    record = many_runs.make_record("sweep", f"sweep of {len(found)} runs", found, folder=folder)
+    name = f"sweep of {len(study.board.points)} runs"
+    record = many_runs.make_record("sweep", name, found, folder=folder)
     runner = Runner(ledger, study, record, memory)
     many_runs.compute(runner, executor, options)
     return many_runs.conclude(runner, options, [] if options.settings else [FIGURE_1])

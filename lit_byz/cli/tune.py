@@ -63,7 +63,8 @@ def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
     if options.dry_run:
         return _show_plan(problem, book, options, ledger)
     memory = Memory(ledger, options.retry_failed, bounds_suffice=True)
-    study = TuningStudy(problem, book, Board(memory, judged_on=judged_on(problem)))
+    board = Board(memory, judged_on=judged_on(problem))
+    study = TuningStudy(problem, book, board, book.wait_for_others)
     name = book.study.study_name
     key = ("tuning", problem.identity, name)
     folder = folder_name("tune", options.settings, example, problem.space, bare="tune_digits")

@@ -50,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
     page = _page(settings, words[0] if words else None)
     if page.store.is_server:
         _tell(page.link)
-        _open(page.store.uri.rstrip("/") + page.path, options.no_browser)
+        _open(page.link, options.no_browser)
         return 0
     ended = threading.Event()
 

@@ -2,7 +2,7 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -34,6 +34,8 @@ class Cell:
 
 # What is known already of some runs, by identity.
 Recall = Callable[[Sequence[Point]], Mapping[str, Outcome]]
+# The accuracy beyond which a run cannot matter any more; None where there is none.
+Bound = Callable[[Point], float | None]
 
 
 def nothing_known(points: Sequence[Point]) -> Mapping[str, Outcome]:
@@ -46,8 +48,9 @@ class Board:
     """The runs of a study and what is known of them. Bookkeeping: no store, no process, no clock.
 
     ``changed`` are the cells of which more is known, or that stand differently, than was written;
-    what was known when a run was added can wait until the end. ``judged_on`` names the images whose
-    accuracy counts: ``test``, or ``val`` for those held out.
+    what was known when a run was added can wait until the end. ``elsewhere`` are runs that another
+    process computes: they are put aside until nothing else is left. ``judged_on`` names the images
+    whose accuracy counts: ``test``, or ``val`` for those held out.
     """
 
     recall: Recall = nothing_known
@@ -55,9 +58,12 @@ class Board:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     running: dict[str, Point] = field(default_factory=dict)
     waiting: list[Point] = field(default_factory=list)
+    elsewhere: list[Point] = field(default_factory=list)
     dropped: dict[str, Point] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     judged_on: str = "test"
+    # The cells that a run belongs to, by identity.
+    _holders: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def add(self, points: Sequence[Point], kind: str = "cell", **facts: Any) -> None:
         """Take in more runs; they wait unless they are known already."""
@@ -70,17 +76,18 @@ class Board:
                     place["judged_on"] = self.judged_on
                 self.cells[point.cell] = Cell([], kind, {**place, **facts})
             self.cells[point.cell].points.append(point)
+            self._holders[point.identity].add(point.cell)
             known = self.outcomes.get(point.identity)
             if known is None or not known.settled:
                 self.dropped.pop(point.identity, None)
                 self.waiting.append(point)
 
-    def reconsider(self, points: Sequence[Point]) -> None:
+    def reconsider(self, points: Sequence[Point], bound_of: Bound | None = None) -> None:
         """Let runs that an earlier study stopped wait again, unless they are above their bound."""
         for point in points:
             found = self.outcomes.get(point.identity)
             if found is not None and found.status == "bounded":
-                bound = self.smallest(point)
+                bound = (bound_of or self.smallest)(point)
                 if bound is None or (self.accuracy_of(found) or 0.0) < bound:
                     del self.outcomes[point.identity]
                     self.waiting.append(point)
@@ -105,15 +112,32 @@ class Board:
         if outcome.settled:
             # The same run may wait in another cell too.
             self.waiting = [p for p in self.waiting if p.identity != outcome.identity]
-            for name, cell in self.cells.items():
-                if any(point.identity == outcome.identity for point in cell.points):
-                    self.changed.add(name)
+            self.elsewhere = [p for p in self.elsewhere if p.identity != outcome.identity]
+            self.changed |= self._holders[outcome.identity]
+
+    def put_aside(self, identity: str) -> None:
+        """A run that was started turned out to be computed by another process."""
+        point = self.running.pop(identity, None)
+        if point is not None and not self._is_settled(identity):
+            self.elsewhere.append(point)
+
+    def bring_back(self) -> list[Point]:
+        """Let the runs wait again that were put aside."""
+        brought, self.elsewhere = self.elsewhere, []
+        self.waiting += brought
+        return brought
+
+    @property
+    def busy_or_waiting(self) -> bool:
+        """Whether runs are on, here or elsewhere, or wait."""
+        return bool(self.running or self.waiting or self.elsewhere)
 
     def drop(self, cell: str) -> None:
         """Compute no more runs of a cell; those that are on go on."""
-        for point in [point for point in self.waiting if point.cell == cell]:
-            self.waiting.remove(point)
-            self.dropped[point.identity] = point
+        for runs in (self.waiting, self.elsewhere):
+            for point in [point for point in runs if point.cell == cell]:
+                runs.remove(point)
+                self.dropped[point.identity] = point
 
     def record(self, name: str) -> CellRecord:
         cell = self.cells[name]
@@ -138,9 +162,12 @@ class Board:
         return [
             point
             for point in self.points
-            if point.identity not in self.dropped
-            and not ((found := self.outcomes.get(point.identity)) and found.settled)
+            if point.identity not in self.dropped and not self._is_settled(point.identity)
         ]
+
+    def _is_settled(self, identity: str) -> bool:
+        found = self.outcomes.get(identity)
+        return found is not None and found.settled
 
     @property
     def failed(self) -> list[Outcome]:
@@ -160,23 +187,35 @@ class Board:
                 seen[point.attack].append(reached)
         return {attack: statistics.fmean(values) for attack, values in seen.items()}
 
+    @property
+    def ready(self) -> Iterator[Point]:
+        """The runs that wait, without those that are on for another cell's sake."""
+        return (point for point in self.waiting if point.identity not in self.running)
+
     def most_urgent(self) -> Point | None:
         """The run to do next: where nobody is at work, under the attack that has hurt most."""
         harm = self.harm()
 
-        def urgency(place: int) -> tuple[float, ...]:
-            point = self.waiting[place]
-            known = harm.get(point.attack, UNKNOWN_HARM)
-            return self.busy(point.cell, point.seed), known, place
+        def urgency(point: Point) -> tuple[float, float]:
+            return self.busy(point.cell, point.seed), harm.get(point.attack, UNKNOWN_HARM)
 
-        return self.waiting[min(range(len(self.waiting)), key=urgency)] if self.waiting else None
+        return min(self.ready, key=urgency, default=None)
 
     def smallest(self, point: Point) -> float | None:
-        """The smallest maximal accuracy of the complete runs of a point's cell and seed."""
+        """The accuracy above which a run cannot lower the worst case of its seed any more.
+
+        That is the smallest maximal accuracy of the complete runs of its cell, or the largest of
+        these where it belongs to several.
+        """
+        bounds = [self._smallest(cell, point.seed) for cell in self._holders[point.identity]]
+        known = [bound for bound in bounds if bound is not None]
+        return max(known) if len(known) == len(bounds) > 0 else None
+
+    def _smallest(self, cell: str, seed: int) -> float | None:
         found = [
             reached
-            for other in self.cells[point.cell].points
-            if other.seed == point.seed
+            for other in self.cells[cell].points
+            if other.seed == seed
             and (outcome := self.outcomes.get(other.identity)) is not None
             and outcome.complete
             and (reached := self.accuracy_of(outcome)) is not None

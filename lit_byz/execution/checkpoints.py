@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 KEY = "lit_byz_identity"
 TORCH = "lit_byz_torch"
+# What is measured at every evaluation.
+EVALUATIONS = ("test/accuracy", "test/loss", "val/accuracy", "val/loss")
 
 
 class KeepIdentity(Callback):
@@ -27,6 +29,24 @@ class KeepIdentity(Callback):
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         checkpoint[KEY] = {"settings": self.code.settings, "code": self.code.code}
         checkpoint[TORCH] = this_torch()
+
+
+class OwnEvaluations(Callback):
+    """Lets a new experiment that goes on from another run's checkpoint count its own evaluations.
+
+    What the other run had reached is no result of this one. It comes before the callbacks whose
+    state it takes out of the checkpoint.
+    """
+
+    def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        from lit_byz.training import AccuracyTracker, BestParameters
+
+        if checkpoint["global_step"] >= trainer.max_steps:
+            return  # nothing will be evaluated any more
+        for kept in (AccuracyTracker(), BestParameters()):
+            checkpoint["callbacks"].pop(kept.state_key, None)
+        for name in EVALUATIONS:
+            checkpoint["history"].pop(name, None)
 
 
 def identity_in(path: Path) -> Identity:

@@ -11,17 +11,15 @@ import socket
 import subprocess
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lit_byz.errors import BadRequest, RunFailed
+from lit_byz.execution.surroundings import HOST
+from lit_byz.execution.ui_server import answers
 
-HOST = "127.0.0.1"
 DEBIAN = Path("/usr/lib/postgresql")
 USER = DATABASE = "lit_byz"
 POSTGRESQL, SERVER, HEAD, WORKER = "PostgreSQL", "MLflow server", "Ray head", "Ray worker"
@@ -99,15 +97,6 @@ def programs() -> Path:
     return Path(named).resolve().parent
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody listens on, all different."""
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind((HOST, 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-
-
 def make_database(folder: Path, secrets: Secrets) -> Path:
     """The folder of a new database, closed to all who do not have the password.
 
@@ -119,25 +108,28 @@ def make_database(folder: Path, secrets: Secrets) -> Path:
     place = Path("/var/tmp") if somebody and not reachable else folder
     home = Path(tempfile.mkdtemp(prefix="lit_byz-postgresql-", dir=place))
     key = home / "password"
-    key.touch(mode=0o600)
-    key.write_text(secrets.password)
-    if somebody:
-        for path in (home, key):
-            os.chown(path, somebody["user"], somebody["group"])
-    words = ["-U", USER, "--auth=scram-sha-256", f"--pwfile={key}", "--no-locale"]
-    made = subprocess.run(
-        [programs() / "initdb", "-D", home / "data", *words, "--encoding=UTF8"],
-        cwd=home,
-        capture_output=True,
-        text=True,
-        check=False,
-        **somebody,
-    )
-    key.unlink()
-    if made.returncode != 0:
+    try:
+        key.touch(mode=0o600)
+        key.write_text(secrets.password)
+        if somebody:
+            for path in (home, key):
+                os.chown(path, somebody["user"], somebody["group"])
+        words = ["-U", USER, "--auth=scram-sha-256", f"--pwfile={key}", "--no-locale"]
+        made = subprocess.run(
+            [programs() / "initdb", "-D", home / "data", *words, "--encoding=UTF8"],
+            cwd=home,
+            capture_output=True,
+            text=True,
+            check=False,
+            **somebody,
+        )
+        if made.returncode != 0:
+            last = (made.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise RunFailed(f"{POSTGRESQL}: initdb failed: {last}")
+        key.unlink()
+    except BaseException:  # Ctrl-C as well: the password lies there
         shutil.rmtree(home, ignore_errors=True)
-        last = (made.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise RunFailed(f"{POSTGRESQL}: initdb failed: {last}")
+        raise
     return home / "data"
 
 
@@ -218,11 +210,7 @@ def database_answers(secrets: Secrets, port: int) -> bool:
 
 def server_answers(port: int) -> bool:
     """Whether MLflow's server says that it is well."""
-    try:
-        urllib.request.urlopen(f"http://{HOST}:{port}/health", timeout=5).close()
-    except (urllib.error.URLError, OSError):
-        return False
-    return True
+    return answers(f"http://{HOST}:{port}")
 
 
 def port_answers(port: int) -> bool:

@@ -6,7 +6,6 @@ They train alongside, step by step, and track nothing. What ends the run is deci
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lit_byz._imports import allow_named
 from lit_byz.errors import RunFailed
+from lit_byz.execution.surroundings import HOST, environment, free_ports
 
 if TYPE_CHECKING:
     from lightning.pytorch.strategies import Strategy
@@ -46,7 +46,7 @@ def several_devices(
 
     allow_named(dict(plain))  # what has been imported here, the others may import
     threads = torch.get_num_threads()
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
+    place = {"MASTER_ADDR": HOST, "MASTER_PORT": str(free_ports(1)[0])}
     job = json.dumps(
         {
             "config": dict(plain),
@@ -56,7 +56,7 @@ def several_devices(
         }
     )
     others: list[_Other] = []
-    with _environment({**place, "LOCAL_RANK": "0"}):
+    with environment({**place, "LOCAL_RANK": "0"}, "WORLD_SIZE"):
         try:
             others += [_Other(place, rank, job) for rank in range(1, count)]
             torch.set_num_threads(max(1, threads // count))
@@ -115,23 +115,3 @@ class _Other:
             self.process.kill()
             self.process.wait()
         self.said.close()
-
-
-@contextlib.contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in (*values, "WORLD_SIZE")}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -4,41 +4,41 @@ import contextlib
 import multiprocessing
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 from lit_byz.tracking.logger import Tracker
+from lit_byz.tracking.patience import Patience
 from lit_byz.training import AccuracyTracker, AfterRound, RoundCheckpoint
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopOnSignal(AfterRound):
-    """Ends a run at the next step's end, with a checkpoint; a second signal ends it at once."""
+    """Ends a run at the next step's end, with a checkpoint; a second signal ends it at once.
 
-    def __init__(
-        self, checkpoint: RoundCheckpoint, hurry: Callable[[bool], None] | None = None
-    ) -> None:
+    ``patience`` with the store is told of one, as somebody may be waiting who would not look here.
+    """
+
+    def __init__(self, checkpoint: RoundCheckpoint, patience: Patience | None = None) -> None:
         super().__init__(checkpoint.eval_every)
         self.checkpoint = checkpoint
-        self.hurry = hurry or (lambda yes: None)
+        self.patience = patience
         self.requested: int | None = None
         self.impatient = False
         self.started_at = 0
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Handle the signals here; only a process's main thread can.
-
-        ``hurry`` is told of one, as somebody may be waiting who would not look here.
-        """
-        self.hurry(False)
+        """Handle the signals here; only a process's main thread can."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
         before = {number: signal.getsignal(number) for number in SIGNALS}
         self._install()
+        if self.patience is not None and self.patience.hurried:
+            self.requested = signal.SIGTERM  # whoever heard one while the run was being made
         try:
             yield
         except SystemExit as error:
@@ -66,7 +66,8 @@ class StopOnSignal(AfterRound):
             self.impatient = True
             raise KeyboardInterrupt
         self.requested = number
-        self.hurry(True)
+        if self.patience is not None:
+            self.patience.hurried = True
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self.started_at = pl_module.global_step

@@ -11,9 +11,11 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from torch.nn.functional import cross_entropy, nll_loss
 
+from lit_byz._passwords import without_secrets_of
 from lit_byz.config.components import build, build_model
 from lit_byz.config.compose import compose
-from lit_byz.errors import BadRequest
+from lit_byz.errors import BadRequest, RunFailed
+from lit_byz.tracking.claims import ClaimLost
 from lit_byz.tracking.runs import TrackedRun
 from lit_byz.tracking.store import Store, open_store
 from lit_byz.training.settings import loss_of
@@ -45,8 +47,10 @@ def save_models(
         return
     try:
         _save(run, run.store, run.run_id, states, config)
+    except ClaimLost:
+        raise  # the run is somebody else's
     except Exception as error:  # whatever a store, a disk or MLflow's tracing of a model may raise
-        reason = " ".join(str(error).split())[:300]
+        reason = " ".join(without_secrets_of(str(error), run.store.uri).split())[:300]
         warnings.warn(f"the run's model could not be kept: {reason}", stacklevel=2)
 
 
@@ -136,12 +140,13 @@ def confusion(model: "nn.Module", config: DictConfig) -> tuple[np.ndarray, float
 
 
 def _artifact(store: Store, run_id: str, path: str) -> str | None:
-    """A local copy of a run's artifact, if it has it."""
+    """A local copy of a run's artifact; None if it has none, an error if that cannot be seen."""
     from mlflow.exceptions import MlflowException
 
     folder = path.rpartition("/")[0]
     try:
         listed = [entry.path for entry in store.client.list_artifacts(run_id, folder or None)]
         return str(store.client.download_artifacts(run_id, path)) if path in listed else None
-    except (MlflowException, OSError):
-        return None
+    except (MlflowException, OSError) as error:
+        reason = " ".join(without_secrets_of(str(error), store.uri).split())[:300]
+        raise RunFailed(f"run {run_id}: its files cannot be read: {reason}") from error

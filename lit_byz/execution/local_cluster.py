@@ -22,8 +22,9 @@ from filelock import FileLock, Timeout
 
 from lit_byz.errors import BadRequest, RunFailed
 from lit_byz.execution import cluster_parts as parts
-from lit_byz.execution.cluster_parts import HEAD, HOST, POSTGRESQL, SERVER, Part, Secrets
+from lit_byz.execution.cluster_parts import HEAD, POSTGRESQL, SERVER, Part, Secrets
 from lit_byz.execution.started import Started, boot, start
+from lit_byz.execution.surroundings import HOST, free_ports
 
 STATE = "cluster.json"
 PATIENCE = 240.0  # seconds for a part to answer, on a busy machine
@@ -116,6 +117,7 @@ class LocalCluster:
             if any(part.process.members() for part in self.state.parts):
                 raise BadRequest(f"a cluster is up in {self.folder}, or a part of one: down first")
             self.state.parts.clear()
+            self._delete_scratch()
             try:
                 self._start(workers, cpus, tell)
             except BaseException:
@@ -155,7 +157,7 @@ class LocalCluster:
     def _start(self, workers: int, cpus: int, tell: Tell) -> None:
         state = self.state
         self._write()
-        ports = iter(parts.free_ports(3 + workers + FIXED_PORTS * (1 + workers)))
+        ports = iter(free_ports(3 + workers + FIXED_PORTS * (1 + workers)))
         if not (state.data and Path(state.data).exists()):
             begin = time.monotonic()
             state.data = str(parts.make_database(self.folder, state.secrets))
@@ -213,9 +215,13 @@ class LocalCluster:
             tell(f"{part.name} {took}")
             state.parts.pop()
             self._write()
-        if state.scratch:
-            shutil.rmtree(state.scratch, ignore_errors=True)
-            state.scratch = ""
+        self._delete_scratch()
+
+    def _delete_scratch(self) -> None:
+        """Delete Ray's folder, which a crash of the machine may have left."""
+        if self.state.scratch:
+            shutil.rmtree(self.state.scratch, ignore_errors=True)
+            self.state.scratch = ""
             self._write()
 
     def _write(self) -> None:

@@ -22,6 +22,7 @@ def main() -> None:
         quiet_lightning,
         users_callbacks,
     )
+    from lit_byz.execution.checkpoints import OwnEvaluations
     from lit_byz.execution.interrupt import StopAbove, StopOnSignal, StopWithoutStore
     from lit_byz.tracking.logger import Tracker
     from lit_byz.training import AccuracyTracker, RoundCheckpoint, ShardedWorkers, StrongestDamage
@@ -38,6 +39,8 @@ def main() -> None:
         callbacks = [accuracy, *users_callbacks(config), checkpoint]
         if config.tracking.strongest_every:
             callbacks.insert(1, StrongestDamage(config.tracking.strongest_every))
+        if config.resume_as == "new":
+            callbacks.insert(0, OwnEvaluations())
         callbacks += [StopAbove(bound, accuracy, checkpoint, judged_on), StopOnSignal(checkpoint)]
         callbacks.append(StopWithoutStore(Tracker(), checkpoint))
         trainer = make_trainer(config, callbacks, None, ShardedWorkers())

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
@@ -19,6 +19,7 @@ from types import ModuleType
 
 from lit_byz.execution._preload import MAIN
 from lit_byz.execution.executor import GRACE, NextTask, Report, Stopping
+from lit_byz.execution.surroundings import environment
 from lit_byz.execution.tasks import Progress, Task
 from lit_byz.tracking.outcome import Outcome
 
@@ -62,7 +63,7 @@ class LocalProcesses:
         # A folder for temporary files with a very long name leaves no room for the socket's.
         with (
             contextlib.suppress(OSError),
-            _environment({THREADS: "1", MAIN: str(os.getpid()), SAFE_PATH: "1"}),
+            environment({THREADS: "1", MAIN: str(os.getpid()), SAFE_PATH: "1"}),
             _without_main(),
         ):
             forkserver.ensure_running()
@@ -157,20 +158,6 @@ class LocalProcesses:
             if isinstance(message, Outcome):
                 child.task = None
             report(message)
-
-
-@contextlib.contextmanager
-def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """Other variables for a while."""
-    before = {name: os.environ.get(name) for name in changes}
-    os.environ.update(changes)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
 
 
 @contextlib.contextmanager

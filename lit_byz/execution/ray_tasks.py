@@ -92,6 +92,7 @@ class _Work:
     running: dict[Any, tuple[Task, int]] = field(default_factory=dict)
     _place: Place | None = None
     _per_run: tuple[int, float] = (1, 0.0)
+    _asked_for: set[tuple[int, float]] = field(default_factory=set)
 
     def has_room(self, count: int | None) -> bool:
         cpus, gpus = self._per_run
@@ -108,16 +109,25 @@ class _Work:
             task = _by_the_store(task)
         asked = task.config["resources"]
         self._per_run = (asked["cpus"], asked["gpus"])
-        self._refuse_what_no_node_has()
+        if self._per_run not in self._asked_for:
+            self._refuse_what_no_node_has(task)
+            self._asked_for.add(self._per_run)
         remote = self.ray.remote(num_cpus=asked["cpus"], num_gpus=asked["gpus"], max_retries=0)(
             compute_remotely
         )
         self.running[remote.remote(task, self._place, self.board)] = (task, tries)
 
-    def _refuse_what_no_node_has(self) -> None:
+    def _refuse_what_no_node_has(self, task: Task) -> None:
+        """Asked before the first task that wants so much: later, nodes may go and come as they do.
+
+        Where no node computes as yet, one that joins the cluster may have it.
+        """
         cpus, gpus = self._per_run
         nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
-        if not any(n.get("CPU", 0) >= cpus and n.get("GPU", 0) >= gpus for n in nodes):
+        nodes = [node for node in nodes if node.get("CPU", 0) > 0]
+        if not nodes:
+            self._note(task, "no node of the Ray cluster computes yet, waiting for one")
+        elif not any(n["CPU"] >= cpus and n.get("GPU", 0) >= gpus for n in nodes):
             raise BadRequest(
                 f"resources.cpus = {cpus}, resources.gpus = {gpus:g}: no node of the Ray cluster "
                 "has that"
@@ -135,14 +145,14 @@ class _Work:
             except self.ray.exceptions.RayError as error:
                 text = " ".join(str(getattr(error, "cause", None) or error).split())[:500]
                 if again and tries < RETRIES:
-                    note = f"lost with its worker, tried again ({text[:100]})"
-                    self.report(
-                        Progress(task.identity, 0, task.config["train"]["steps"], 0.0, note)
-                    )
+                    self._note(task, f"lost with its worker, tried again ({text[:100]})")
                     self.begin(task, tries + 1)
                     continue
                 outcome = Outcome(task.identity, "interrupted", error=text)
             self.report(outcome)
+
+    def _note(self, task: Task, text: str) -> None:
+        self.report(Progress(task.identity, 0, task.config["train"]["steps"], 0.0, text))
 
     def _progress(self) -> list[Progress]:
         try:

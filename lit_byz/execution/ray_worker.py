@@ -5,13 +5,13 @@ import os
 import platform
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from lit_byz._cache import spare_folder
 from lit_byz.execution.tasks import Progress, Task
 from lit_byz.tracking.outcome import Outcome
 
@@ -53,8 +53,7 @@ class Place:
 
     def _furnish(self, node: str) -> Path:
         """The node's own folder, with the user's modules in it."""
-        folder = Path(tempfile.gettempdir()) / f"lit_byz-{os.getuid()}" / node
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = spare_folder("nodes", node)  # nobody else's: modules are imported from it
         for name, text in self.sources.items():
             path = folder / name
             if not path.exists() or path.read_text() != text:
@@ -106,7 +105,8 @@ def compute_remotely(task: Task, place: Place, board: Any) -> Outcome:
     try:
         place.enter(ray.get_runtime_context().get_node_id())
     except OSError as error:
-        text = f"node {platform.node()} does not share the working directory: {error}"
+        what = "has no folder to work in" if place.folder is None else "does not share the folder"
+        text = f"node {platform.node()} {what}: {error}"
         return Outcome(task.identity, "failed", error=text)
     torch.set_num_threads(task.config["resources"]["cpus"])
     with contextlib.suppress(ray.exceptions.RayError):

@@ -9,6 +9,7 @@ from lit_byz.execution.kept import load_model
 from lit_byz.tracking.evaluations import MEAN_LAST, means
 from lit_byz.tracking.renamed import OLD_THRESHOLD, THRESHOLD
 from lit_byz.tracking.runs import TrackedRun
+from lit_byz.tracking.store import STATUS
 
 if TYPE_CHECKING:
     from torch import nn
@@ -49,8 +50,8 @@ class TrainResult:
 
     @property
     def mean_last(self) -> float | None:
-        """The mean of the last five test accuracies, or of all where there are fewer."""
-        return means(self.history).get(MEAN_LAST)
+        """The mean of the last five test accuracies; of a run that diverged, the last one."""
+        return means(self.history, self.status).get(MEAN_LAST)
 
     @property
     def model(self) -> "nn.Module":
@@ -72,7 +73,7 @@ def from_store(run: TrackedRun) -> TrainResult:
     names = {*keys, THRESHOLD} if OLD_THRESHOLD in keys else set(keys)
     history = {key: run.store.history(run.run_id, key) for key in names}
     return TrainResult(
-        status=found.data.tags.get("lit_byz.status", "finished"),
+        status=found.data.tags.get(STATUS, "finished"),
         max_accuracy=keys["test/max_accuracy"],
         step_of_max=int(keys["step_of_max"]),
         accuracy=keys.get("test/accuracy", 0.0),

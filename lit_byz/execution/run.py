@@ -1,6 +1,7 @@
 """One experiment: from a config to a tracked, resumable run and its result."""
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from omegaconf import DictConfig
 
 from lit_byz.config.compose import compose, to_plain
 from lit_byz.config.identity import Identity, identify, of_callbacks
+from lit_byz.config.own_data import forget_data
 from lit_byz.execution import checkpoints
 from lit_byz.execution.assemble import (
     make_module,
@@ -19,24 +21,29 @@ from lit_byz.execution.assemble import (
     quiet_lightning,
     users_callbacks,
 )
-from lit_byz.execution.checkpoints import KeepIdentity, digest_of, identity_in, refuse_other_run
+from lit_byz.execution.checkpoints import (
+    KeepIdentity,
+    OwnEvaluations,
+    digest_of,
+    identity_in,
+    refuse_other_run,
+)
 from lit_byz.execution.devices import several_devices
 from lit_byz.execution.kept import kept_models, save_models
 from lit_byz.execution.result import TrainResult, from_store
+from lit_byz.tracking.attempts import claimed, computed_otherwise, hurried_alone, unhurried
 from lit_byz.tracking.claims import ClaimLost
 from lit_byz.tracking.evaluations import means
 from lit_byz.tracking.names import label
 from lit_byz.tracking.new_run import Attempt
-from lit_byz.tracking.runs import (
-    TrackedRun,
-    checkpoint_given,
-    claimed,
-    computed_otherwise,
-    open_run,
-)
+from lit_byz.tracking.patience import StoreGone
+from lit_byz.tracking.runs import TrackedRun, open_run
+from lit_byz.tracking.shelf import checkpoint_given
+from lit_byz.tracking.store import STATUS
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
+    from torch import Tensor
 
     from lit_byz.training import AccuracyTracker, RobustDSGD
 
@@ -58,6 +65,7 @@ def train(
     """
     settings = _composed(config)
     attempt = Attempt(settings, _identity(settings, callbacks), parent_run_id)
+    unhurried(attempt)
     return train_attempt(attempt, callbacks=callbacks, progress=progress, stop_above=stop_above)
 
 
@@ -68,14 +76,21 @@ def train_attempt(
     progress: bool = False,
     stop_above: float | None = None,
     judged_on: str = "test",
+    wait: float = math.inf,
 ) -> TrainResult:
     """Train once; the identity is settled, and ``callbacks`` only look on.
 
-    ``judged_on`` names the images whose accuracy ``stop_above`` bounds: ``test`` or ``val``.
+    ``judged_on`` names the images whose accuracy ``stop_above`` bounds: ``test`` or ``val``. A run
+    that another process computes is waited for, at most so many seconds; then ``Elsewhere`` is
+    raised.
     """
     lost: TrackedRun | None = None
     while True:
-        with claimed(attempt) as claim, contextlib.suppress(ClaimLost):
+        with (
+            hurried_alone(attempt),
+            claimed(attempt, wait if lost is None else math.inf) as claim,
+            contextlib.suppress(ClaimLost),
+        ):
             others = computed_otherwise(attempt) if attempt.config.resume == "auto" else []
             run = open_run(attempt, claim)
             if run.finished:
@@ -100,6 +115,7 @@ def _composed(config: DictConfig | Mapping[str, Any] | Sequence[str]) -> DictCon
 
 def _identity(config: DictConfig, callbacks: "Sequence[Callback]") -> Identity:
     """A run's identity; going on from another run's checkpoint makes it a run of its own."""
+    forget_data()  # a user's own may have changed since the last run
     plain = to_plain(config)
     origin = of_callbacks(callbacks)
     given = checkpoint_given(config)
@@ -130,11 +146,12 @@ def _fit(
     accuracy, every = AccuracyTracker(), config.train.eval_every
     saved = run.put_aside
     checkpoint = RoundCheckpoint(run.checkpoint, config.train.checkpoint_every, every, saved)
-    stop = StopOnSignal(checkpoint, run.hurry)
+    stop = StopOnSignal(checkpoint, run.patience)
     without_store = StopWithoutStore(run.tracker, checkpoint)
     enough = StopAbove(stop_at[0], accuracy, checkpoint, stop_at[1])
     best = BestParameters() if keep in ("best", "both") else None
-    own = [*_observers(config, run, accuracy), *([] if best is None else [best])]
+    own: list[Callback] = [OwnEvaluations()] if config.resume_as == "new" else []
+    own += [*_observers(config, run, accuracy), *([] if best is None else [best])]
     own += [*users_callbacks(config), *callbacks]
     if progress:
         own.append(RunProgress(accuracy, label(config), every))
@@ -156,7 +173,8 @@ def _fit(
         reached = module.evaluate_at(module.iterate, config.data.test_batch_size)
         run.tracker.log_metrics({"test/random_iterate_accuracy": reached}, module.iterate_step)
     if complete:
-        run.tracker.log_metrics(means(run.tracker.history.pairs()), trainer.global_step - 1)
+        ends = means(run.tracker.history.pairs(), status)
+        run.tracker.log_metrics(ends, trainer.global_step - 1)
     held_out = len(module.batches.held_out) > 0
     result = TrainResult(
         status=status,
@@ -175,27 +193,45 @@ def _fit(
         max_val_accuracy=accuracy.max_val_accuracy if held_out else None,
         test_at_val_max=accuracy.test_at_val_max if held_out else None,
     )
+    found = {"final": module.model.state_dict()}
+    if best is not None and best.parameters:
+        found["best"] = best.parameters
+    try:
+        _close(config, run, module, result, {k: found[k] for k in found if keep in (k, "both")})
+    except StoreGone:
+        if complete and trainer.world_size == 1:  # it was there at the last step
+            with quiet_lightning():
+                checkpoint.save(trainer)
+        raise
+    return result
+
+
+def _close(
+    config: DictConfig,
+    run: TrackedRun,
+    module: "RobustDSGD",
+    result: TrainResult,
+    models: "Mapping[str, Mapping[str, Tensor]]",
+) -> None:
+    """Record what a run came to."""
+    complete = result.status in ("finished", "diverged")
     if complete:
         _finish(config, run, module, result)
-        found = {"final": module.model.state_dict()}
-        if best is not None and best.parameters:
-            found["best"] = best.parameters
-        save_models(run, {name: found[name] for name in found if keep in (name, "both")}, config)
-    if status == "bounded":
+        save_models(run, models, config)
+    if result.status == "bounded":
         at_least = {"test/max_accuracy_at_least": result.max_accuracy}
         if result.max_val_accuracy is not None:
             at_least["val/max_accuracy_at_least"] = result.max_val_accuracy
         run.tracker.log_metrics(at_least, result.steps_done - 1)
-    run.tag("lit_byz.status", status)
+    run.tag(STATUS, result.status)
     run.close("FINISHED" if complete else "KILLED")
-    return result
 
 
 def _observers(
     config: DictConfig, run: TrackedRun, accuracy: "AccuracyTracker"
 ) -> "list[Callback]":
     """What looks on, and what it has seen into the checkpoints."""
-    from lit_byz.tracking.logger import KeepHistory
+    from lit_byz.tracking.history import KeepHistory
     from lit_byz.training import (
         AttackLogger,
         InitialAccuracy,

@@ -6,13 +6,14 @@ outcome, the ledger writes the cell, and so on until the strategy has nothing le
 
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import FrameType
 
 from lit_byz.config.grid import Point
-from lit_byz.execution.board import Board, Strategy
+from lit_byz.execution.board import Board, Proposal, Strategy
 from lit_byz.execution.executor import Executor, Inline
 from lit_byz.execution.tasks import Progress, Task
 from lit_byz.tracking.ledger import Ledger
@@ -21,6 +22,8 @@ from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.records import StudyRecord
 
 HEARD = (signal.SIGINT, signal.SIGTERM)
+# How often a run is tried again that could not reach the store from where it was.
+RETRIES = 3
 
 Watch = Callable[["Runner", Progress | Outcome | None], None]
 
@@ -75,6 +78,8 @@ class Runner:
     computed: list[Outcome] = field(default_factory=list)
     stopping: bool = False
     disk_full: bool = False
+    _awaited: set[str] = field(default_factory=set)
+    _cut_off: Counter[str] = field(default_factory=Counter)
 
     @property
     def board(self) -> Board:
@@ -90,6 +95,7 @@ class Runner:
 
         The first Ctrl-C lets the runs that are on save themselves, the second ends them.
         """
+        self.ledger.store.patience.hurried = False  # an earlier study of this process was stopped
         self.ledger.open_study(self.record)
         try:
             with self._interruptible(tell):
@@ -99,12 +105,14 @@ class Runner:
                 if isinstance(executor, Inline) and self._interrupted():
                     self.stopping = True  # the run itself took the signal, for all of us
         finally:
+            if self.stopping:
+                self.ledger.store.patience.hurried = True
             self._conclude()
 
     def _next(self) -> Task | None:
-        if self.stopping:
-            return None
-        proposal = self.strategy.propose()
+        if self.stopping or self.ledger.store.patience.over:
+            return None  # each would wait for the store, for as long as there is patience
+        proposal = self.strategy.propose() or self._look_elsewhere()
         self._write_changed()
         if proposal is None:
             return None
@@ -112,22 +120,53 @@ class Runner:
         self.running[point.identity] = Progress(point.identity, 0, point.steps, 0.0)
         above = self._cell_run(point.cell)
         limits = (proposal.stop_above, self.board.judged_on)
-        return Task(point.plain, point.code, above, *limits, name_in_study(point))
+        wait = point.identity in self._awaited
+        return Task(point.plain, point.code, above, *limits, name_in_study(point), wait)
+
+    def _look_elsewhere(self) -> Proposal | None:
+        """A run that another process computes: waited for only when nothing else is left.
+
+        Whatever has a result by now is taken as it is.
+        """
+        if not self.board.elsewhere:
+            return None
+        for outcome in self.memory(self.board.elsewhere).values():
+            if outcome.complete:
+                self.strategy.hear(outcome)
+        self._awaited |= {point.identity for point in self.board.bring_back()}
+        return self.strategy.propose()
 
     def _note(self, message: Progress | Outcome, watch: Watch) -> None:
         if isinstance(message, Progress):
             self.running[message.identity] = message
+        elif message.status == "elsewhere" or self._was_cut_off(message):
+            self.running.pop(message.identity, None)
+            self.board.put_aside(message.identity)
+            watch(self, None)
+            return
         else:
             self.running.pop(message.identity, None)
             if not message.reused:
                 self.computed.append(message)
-            if message.store_gone:  # for all of us
-                self.ledger.store.patience.hurried = True
             if message.disk_full:
                 self.stopping = self.disk_full = True
             self.strategy.hear(message)
             self._write_changed()
         watch(self, message)
+
+    def _was_cut_off(self, outcome: Outcome) -> bool:
+        """Whether a run did not reach the store, which answers here: it is tried again later.
+
+        A store that does not is gone for all of us.
+        """
+        if not outcome.store_gone or self.stopping:
+            return False
+        store = self.ledger.store
+        if store.patience.over or not store.answers():
+            store.patience.hurried = True
+            return False
+        self._cut_off[outcome.identity] += 1
+        return self._cut_off[outcome.identity] <= RETRIES
 
     def _cell_run(self, cell: str) -> str:
         return self.ledger.open_cell(self.board.record(cell), self.board.cells[cell].points[0])
@@ -145,10 +184,14 @@ class Runner:
         self.board.changed.clear()
 
     def _interrupted(self) -> bool:
-        return any(o.status == "interrupted" for o in self.board.outcomes.values())
+        """Whether a run was asked to end; where a store or a disk ended it, it has an error."""
+        ended = [o for o in self.board.outcomes.values() if o.status == "interrupted"]
+        return any(o.error is None for o in ended)
 
     def _conclude(self) -> None:
         """Leave nothing in the store that looks as if it went on."""
+        if missing := self.board.missing:  # another study may have computed them meanwhile
+            self.board.outcomes |= self.memory(missing)
         for identity, point in self.board.dropped.items():
             self.ledger.end_killed(point, self.memory.begun.get(identity, ()))
         self._write_all()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lit_byz.errors import BadRequest
+from lit_byz.errors import BadRequest, RunFailed
 
 PROC = Path("/proc")
 # What all that belongs together has in its environment.
@@ -57,7 +57,10 @@ class Started:
         return f"{MARK}={self.mark}".encode() in variables
 
     def end(self, how: signal.Signals = signal.SIGTERM, grace: float = 20.0) -> bool:
-        """Ask it to end, and after ``grace`` seconds end all of it; whether anything was there."""
+        """Ask it to end, and after ``grace`` seconds end all of it; whether anything was there.
+
+        Raises ``RunFailed`` if something stays, which waits for a disk, say.
+        """
         if not (first := self.members()):
             return False
         for pid in [self.pid] if self.alive else first:
@@ -65,7 +68,8 @@ class Started:
         if not _wait(lambda: not self.members(), grace):
             for pid in self.members():
                 _send(pid, signal.SIGKILL)
-            _wait(lambda: not self.members(), grace)
+            if not _wait(lambda: not self.members(), grace):
+                raise RunFailed(f"process {self.pid}, or one that it started, cannot be ended")
         return True
 
     def cpu_seconds(self) -> float:

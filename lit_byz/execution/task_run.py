@@ -13,11 +13,13 @@ from lit_byz.errors import disk_fails, disk_is_full
 from lit_byz.execution.result import TrainResult
 from lit_byz.execution.run import train_attempt
 from lit_byz.execution.tasks import Progress, Task
+from lit_byz.tracking.attempts import store_of
+from lit_byz.tracking.claims import Elsewhere, NotAwaited
 from lit_byz.tracking.evaluations import MEAN_LAST, VAL_ACCURACY, VAL_MEAN_LAST, means
+from lit_byz.tracking.leases import lease_seconds
 from lit_byz.tracking.new_run import Attempt
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.patience import StoreGone, told_to
-from lit_byz.tracking.runs import store_of
 from lit_byz.tracking.store import default_uri
 
 # Seconds between two reports of one run.
@@ -28,7 +30,8 @@ def ends_of(result: TrainResult) -> dict[str, Any]:
     """The last evaluations of a complete run, and their means."""
     if result.status not in ("finished", "diverged"):
         return {}
-    found, validated = means(result.history), result.history.get(VAL_ACCURACY)
+    found = means(result.history, result.status)
+    validated = result.history.get(VAL_ACCURACY)
     return {
         "last_accuracy": result.accuracy,
         "mean_last": found.get(MEAN_LAST),
@@ -73,7 +76,13 @@ def compute(task: Task, report: Callable[[Progress], None]) -> Outcome:
                 callbacks=[reporter],
                 stop_above=task.stop_above,
                 judged_on=task.judged_on,
+                # Long enough to see that a machine is gone; then others may need this process more.
+                wait=2 * lease_seconds() if task.wait else 0.0,
             )
+    except Elsewhere:
+        return Outcome(task.identity, "elsewhere")
+    except NotAwaited:  # it has not begun
+        return Outcome(task.identity, "interrupted")
     except StoreGone as error:  # it has saved itself
         return Outcome(task.identity, "interrupted", error=str(error), store_gone=True)
     except Exception as error:  # whatever a user's class may raise

@@ -13,7 +13,7 @@ class Task:
 
     ``stop_above`` is the maximal accuracy beyond which the run cannot matter any more, on the
     images that ``judged_on`` names: ``test``, or ``val`` for those held out. ``name`` is what the
-    run is called in the store.
+    run is called in the store. With ``wait`` a run that another process computes is waited for.
     """
 
     config: dict[str, Any]
@@ -22,6 +22,7 @@ class Task:
     stop_above: float | None = None
     judged_on: str = "test"
     name: str | None = None
+    wait: bool = True
 
     @property
     def identity(self) -> str:

@@ -14,6 +14,7 @@ import torch
 from lightning.pytorch.callbacks import Callback
 
 from lit_byz import _native
+from lit_byz._threads import threads
 from lit_byz.config.compose import as_config
 from lit_byz.config.grid import Point
 from lit_byz.execution.assemble import make_module, make_trainer, quiet_lightning
@@ -50,7 +51,7 @@ def time_kinds(kinds: Sequence[tuple[str, Point]], seconds: float) -> dict[str, 
         if found and left <= 0:
             break
         clock = _Clock(deadline)
-        with _one_thread(), _no_longer_than(left if found else max(left, 2 * ENOUGH)) as over:
+        with threads(1), _no_longer_than(left if found else max(left, 2 * ENOUGH)) as over:
             model = str((point.plain["dataset"], point.plain["model"]))
             module = make_module(_short(point))
             if model not in evaluations:
@@ -123,16 +124,6 @@ class _Clock(Callback):
             trainer.should_stop = True
         if time.monotonic() > self.deadline:
             trainer.should_stop = True
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 from lit_byz._passwords import without_secrets_of
 from lit_byz.errors import BadRequest, RunFailed
+from lit_byz.execution.surroundings import free_ports
 from lit_byz.tracking.page import ADDRESS, PORT
 
 # Seconds for it to answer, on a busy machine, and to end when it is asked to.
@@ -50,9 +51,7 @@ def choose_port(asked: int | None) -> int:
         return asked
     if _is_free(PORT):
         return PORT
-    with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
-        return int(probe.getsockname()[1])
+    return free_ports(1)[0]
 
 
 def _is_free(port: int) -> bool:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 from lit_byz.tracking.store import Store, default_uri, flatten, open_store
 
 if TYPE_CHECKING:
-    from lit_byz.tracking.logger import History, Tracker
+    from lit_byz.tracking.history import History
+    from lit_byz.tracking.logger import Tracker
 
 __all__ = ["History", "Store", "Tracker", "default_uri", "flatten", "open_store"]
 

@@ -7,26 +7,29 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from lit_byz.tracking import tables
-from lit_byz.tracking.store import Store
+from lit_byz.tracking.store import STATUS, Store
 from lit_byz.tracking.tables import Glance
 
 LAST_FEW = 5
+DIVERGED = "diverged"
 ACCURACY, MEAN_LAST = "test/accuracy", f"test/mean_last_{LAST_FEW}"
 VAL_ACCURACY, VAL_MEAN_LAST = "val/accuracy", f"val/mean_last_{LAST_FEW}"
 Points = Sequence[tuple[int, float]]
+# Before the first step.
+INITIAL = "test/initial_accuracy"
 # What each is the mean of.
 MEANS = {MEAN_LAST: ACCURACY, VAL_MEAN_LAST: VAL_ACCURACY}
 
 
-def mean_of_last(accuracies: Sequence[float]) -> float:
-    """The mean of the last five evaluations, or of all where there are fewer."""
-    return statistics.fmean(accuracies[-LAST_FEW:])
+def means(history: Mapping[str, Points], status: str) -> dict[str, float]:
+    """The means of a run's last evaluations, from the (step, value) pairs of its metrics.
 
-
-def means(history: Mapping[str, Points]) -> dict[str, float]:
-    """The means of a run's last evaluations, from the (step, value) pairs of its metrics."""
+    A run that diverged was stopped at its first dead evaluation; had it gone on, the last five
+    would all have been as dead. Those from before would flatter it.
+    """
     found = ((mean, history.get(accuracy)) for mean, accuracy in MEANS.items())
-    return {mean: mean_of_last([value for _, value in p]) for mean, p in found if p}
+    few = 1 if status == DIVERGED else LAST_FEW
+    return {mean: statistics.fmean(value for _, value in p[-few:]) for mean, p in found if p}
 
 
 def add_means(store: Store, runs: Iterable[Glance]) -> None:
@@ -41,7 +44,8 @@ def add_means(store: Store, runs: Iterable[Glance]) -> None:
             if run.status == "FINISHED" and accuracy in run.metrics and mean not in run.metrics
         }
         for run_id, points in _series(store, list(lacking), accuracy):
-            lacking[run_id].metrics.update(means({accuracy: points}))
+            run = lacking[run_id]
+            run.metrics.update(means({accuracy: points}, run.tags.get(STATUS, "finished")))
 
 
 def _series(store: Store, run_ids: Sequence[str], key: str) -> Iterable[tuple[str, Points]]:

@@ -23,12 +23,13 @@ def glances(
     *,
     tags: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    kinds: Sequence[str] = ("run",),
 ) -> list[Glance]:
     """The runs of an experiment whose tag ``by`` has one of the values ``wanted``, newest first.
 
     Of their other tags and of the last values of their metrics come those that are named, or that
-    begin like a name with a * at its end. Where many values are wanted, runs alone are looked at,
-    and no studies.
+    begin like a name with a * at its end. Where many values are wanted, a server may be asked for
+    all entries of these ``kinds`` instead, and no others are found.
     """
     values = set(wanted)
     if not values:
@@ -36,7 +37,7 @@ def glances(
     if tables.is_read(store.uri):
         place = (store.uri, experiment_id)
         return store.patience.call(tables.read, *place, (by, values), tags, metrics)
-    queries = [f"tags.`{KIND}` = 'run'"]
+    queries = [f"tags.`{KIND}` = '{kind}'" for kind in kinds]
     if len(values) <= tables.FEW:
         queries = [f"tags.`{by}` = '{value}'" for value in sorted(values)]
     return [

@@ -2,26 +2,32 @@
 
 MLflow has one thing that only one of two processes can make: a registered model of a given name,
 which goes for good when it is deleted. A lease is such a model, named after the claim and a number.
-Its holder changes a tag of it every few seconds; where the tag stays as it is for long enough,
-anybody may make the lease with the next number, and the highest number counts. Who has lost a lease
-finds out before it writes again.
+Its holder changes a tag of it now and then, its sign of life; where the tag stays as it is for long
+enough, anybody may make the lease with the next number, and the highest number counts. Who has lost
+a lease finds out before it writes again.
+
+A sign in time is enough to know that a lease is still ours: nobody may have taken it. After one
+that came late the holder looks whether there is a higher number, and who makes a number looks
+afterwards whether the holder has given a sign: of the two at least one sees the other.
 
 No clock is compared with another machine's, and time counts only while the store answers: a lease
 outlives a store that goes away, for however long.
 """
 
+import contextlib
+import math
 import os
-import platform
 import threading
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lit_byz.errors import BadRequest
 from lit_byz.tracking.claims import Claim, ClaimLost
 from lit_byz.tracking.patience import is_away
+from lit_byz.tracking.process_name import died_here, this_process
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import RegisteredModel
@@ -29,14 +35,34 @@ if TYPE_CHECKING:
 
 PREFIX = "lit_byz.claim"
 OWNER, BEAT, PROCESS = "lit_byz.owner", "lit_byz.beat", "lit_byz.process"
+LASTS = "lit_byz.lasts"
 # Seconds without a sign of life after which a lease may be taken over, unless this variable has
-# another number. The sign is given four times as often.
-SECONDS, VARIABLE = 60.0, "LIT_BYZ_LEASE"
+# another number. The sign is given four times as often: a request, for every run that is on.
+SECONDS, VARIABLE = 120.0, "LIT_BYZ_LEASE"
+LEAST = 0.1
+# Of so many signs in time, after one the holder looks all the same.
+LOOK_EVERY = 4
+# Seconds between two attempts of somebody who waits, at most: each is a request.
+LONGEST = 5.0
 
 
 def lease_seconds() -> float:
     """How long a lease lasts without a sign of life."""
-    return float(os.environ.get(VARIABLE, SECONDS))
+    given = os.environ.get(VARIABLE)
+    if given is None:
+        return SECONDS
+    found = _seconds(given)
+    if found is None:
+        raise BadRequest(f"{VARIABLE} = {given}: must be a number of seconds, at least {LEAST:g}")
+    return found
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) and found >= LEAST else None
 
 
 def now() -> float:
@@ -46,11 +72,14 @@ def now() -> float:
     return time.monotonic()
 
 
+State = tuple[int, str, str]
+
+
 @dataclass
 class _Seen:
     """A lease of somebody else's as it was last seen, and how long it has not changed."""
 
-    state: tuple[str, str, str]
+    state: State
     at: float
     unchanged: float = 0.0
 
@@ -64,31 +93,41 @@ class LeaseClaims:
     _seen: dict[str, _Seen] = field(default_factory=dict)
     _begun: dict[str, "Lease"] = field(default_factory=dict)
 
+    @property
+    def longest(self) -> float:
+        return min(LONGEST, lease_seconds() / 8)
+
     def take(self, name: str) -> Claim | None:
         found: Claim | None = self.patiently(self._take, name)
         return found
 
     def _take(self, name: str) -> "Lease | None":
         standing = leases_of(self.client, name)
-        begun = self._begun.pop(name, None)
+        begun = self._begun.get(name)
         if begun is not None and begun.number in standing and begun.start():
+            del self._begun[name]
             return begun  # made by an attempt that the store did not answer
-        if standing:
-            newest = max(standing)
-            if not (_died_here(standing[newest]) or self._expired(name, newest, standing[newest])):
+        self._begun.pop(name, None)
+        newest = max(standing, default=0)
+        over: State | None = None
+        if standing and not died_here(standing[newest].tags.get(PROCESS, "")):
+            over = _state(newest, standing[newest])
+            if not self._expired(name, over, _lasts(standing[newest])):
                 return None
         self._seen.pop(name, None)
-        lease = Lease(self.client, name, max(standing, default=0) + 1)
-        self._begun[name] = lease
+        lease = self._begun[name] = Lease(self.client, name, newest + 1, over)
         made = lease.make() and lease.start()
         del self._begun[name]
-        return lease if made else None
+        if not made:
+            return None
+        with contextlib.suppress(Exception):  # the next one tries again; the newest stays for all
+            for number in sorted(standing)[:-1]:
+                _delete(self.client, standing[number].name)
+        return lease
 
-    def _expired(self, name: str, number: int, model: "RegisteredModel") -> bool:
+    def _expired(self, name: str, state: State, most: float) -> bool:
         """Whether a lease has shown no sign of life for long enough, as far as we have looked."""
-        tags = model.tags
-        state = (str(number), tags.get(OWNER, ""), tags.get(BEAT, ""))
-        before, at, most = self._seen.get(name), now(), lease_seconds()
+        before, at = self._seen.get(name), now()
         if before is None or before.state != state:
             self._seen[name] = _Seen(state, at)
             return False
@@ -96,6 +135,15 @@ class LeaseClaims:
         before.unchanged += min(at - before.at, most / 8)
         before.at = at
         return before.unchanged >= most
+
+
+def _state(number: int, model: "RegisteredModel") -> State:
+    return number, model.tags.get(OWNER, ""), model.tags.get(BEAT, "")
+
+
+def _lasts(model: "RegisteredModel") -> float:
+    """How long a lease lasts: by its holder's number, which gives signs of life to match."""
+    return _seconds(model.tags.get(LASTS, "")) or lease_seconds()
 
 
 def leases_of(client: "MlflowClient", name: str) -> "dict[int, RegisteredModel]":
@@ -111,13 +159,20 @@ def leases_of(client: "MlflowClient", name: str) -> "dict[int, RegisteredModel]"
 
 @dataclass
 class Lease:
-    """A claim with a number, kept alive in the background until it is given back."""
+    """A claim with a number, kept alive in the background until it is given back.
+
+    ``over`` is the lease that it takes over, as it was when it was given up.
+    """
 
     client: "MlflowClient"
     name: str
     number: int
+    over: State | None = None
     owner: str = field(default_factory=lambda: uuid.uuid4().hex)
+    seconds: float = field(default_factory=lease_seconds)
+    # When the last sign of life was begun that has been written.
     _confirmed: float = 0.0
+    _signs: int = 0
     _ended: threading.Event = field(default_factory=threading.Event)
     _lost: bool = False
 
@@ -129,25 +184,31 @@ class Lease:
         """Whether it could be made: somebody else may have been faster."""
         from mlflow.exceptions import MlflowException
 
-        tags = {OWNER: self.owner, BEAT: "0", PROCESS: this_process()}
+        tags = {OWNER: self.owner, BEAT: "0", PROCESS: this_process(), LASTS: f"{self.seconds:g}"}
+        self._confirmed = now()
         try:
             self.client.create_registered_model(self.model, tags=tags)
         except MlflowException as error:
-            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+            # The one of somebody who was faster may be gone again.
+            if error.error_code not in ("RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST"):
                 raise
             return False
         return True
 
     def start(self) -> bool:
         """Keep it alive from now on, if it is ours."""
-        if not self._is_ours():
+        standing = leases_of(self.client, self.name)
+        if not self._is_ours(standing):
+            return False
+        if self.over is not None and _changed(standing, self.over):
+            _delete(self.client, self.model)  # its holder lives after all
             return False
         threading.Thread(target=self._keep_alive, name=self.model, daemon=True).start()
         return True
 
     def check(self) -> None:
-        """Raise :class:`ClaimLost` unless it is known, from a moment ago, to be ours."""
-        if not self._lost and now() - self._confirmed > lease_seconds() / 4 + 1:
+        """Raise :class:`ClaimLost` unless it is ours: by a sign of life in time, or by a look."""
+        if not self._lost and now() - self._confirmed > self.seconds / 2:
             self._lost = not self._is_ours()
         if self._lost:
             raise ClaimLost(f"another process has taken over {self.name}")
@@ -164,28 +225,42 @@ class Lease:
             if not is_away(error):
                 raise  # else it expires by itself
 
-    def _is_ours(self) -> bool:
-        begin = now()
-        standing = leases_of(self.client, self.name)
+    def _is_ours(self, standing: "dict[int, RegisteredModel] | None" = None) -> bool:
+        if standing is None:
+            standing = leases_of(self.client, self.name)
         ours = standing.get(self.number)
-        if ours is None or ours.tags.get(OWNER) != self.owner or max(standing) > self.number:
-            return False
-        self._confirmed = begin
-        return True
+        known = ours is not None and ours.tags.get(OWNER) == self.owner
+        return known and max(standing) == self.number
 
     def _keep_alive(self) -> None:
-        beat = 0
-        while not self._ended.wait(lease_seconds() / 4):
+        pause = self.seconds / 4
+        while not self._lost and not self._ended.wait(pause):
             try:
-                if not self._is_ours():
-                    self._lost = True
-                    return
-                beat += 1
-                self.client.set_registered_model_tag(self.model, BEAT, str(beat))
-            except Exception as error:
-                # Also one that was deleted in between: the next look finds out.
-                if not is_away(error) and not self._ended.is_set():
-                    continue
+                self._give_sign()
+                pause = self.seconds / 4
+            except Exception:  # the store is away, or has too much to do: soon again
+                pause = self.seconds / 16
+
+    def _give_sign(self) -> None:
+        begin, written = now(), True
+        try:
+            self._signs += 1
+            self.client.set_registered_model_tag(self.model, BEAT, str(self._signs))
+        except Exception as error:
+            if is_away(error):
+                raise
+            written = False  # perhaps it was deleted
+        late = not written or now() - self._confirmed > self.seconds / 2
+        if (late or self._signs % LOOK_EVERY == 0) and not self._is_ours():
+            self._lost = True
+        elif written:
+            self._confirmed = begin
+
+
+def _changed(standing: "dict[int, RegisteredModel]", state: State) -> bool:
+    """Whether a lease that was given up has shown a sign of life since."""
+    found = standing.get(state[0])
+    return found is not None and _state(state[0], found) != state
 
 
 def _delete(client: "MlflowClient", model: str) -> None:
@@ -196,34 +271,3 @@ def _delete(client: "MlflowClient", model: str) -> None:
     except MlflowException as error:
         if error.error_code != "RESOURCE_DOES_NOT_EXIST":
             raise
-
-
-def this_process() -> str:
-    """What tells this process from any other, now and later, on this machine and elsewhere."""
-    return "|".join([*_machine(), str(os.getpid()), _started(os.getpid())])
-
-
-def _machine() -> tuple[str, str, str]:
-    """This machine since it was started, and who sees the same process numbers on it."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        space = str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        boot = space = ""
-    return platform.node(), boot, space
-
-
-def _started(number: int) -> str:
-    """When a process was started, as the kernel counts; empty if there is no such process."""
-    try:
-        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return ""
-
-
-def _died_here(model: "RegisteredModel") -> bool:
-    """Whether the holder was a process of this machine that is known to be gone."""
-    parts = model.tags.get(PROCESS, "").split("|")
-    if len(parts) != 5 or not parts[1] or tuple(parts[:3]) != _machine():
-        return False
-    return _started(int(parts[3])) != parts[4]

@@ -147,7 +147,9 @@ class Ledger:
         stopped early has a bound instead, and says why.
         """
         run_id, cell = self._cells[record.name], CellResult(record, outcomes)
-        self.store.write(run_id, cells.metrics_of(cell), cells.tags_of(cell))
+        # MLflow shows what was written last by the clocks of those who write, unless steps differ.
+        known = cell.worst_case.known
+        self.store.write(run_id, cells.metrics_of(cell), cells.tags_of(cell), step=known)
         if last or cell.worst_case.exact:
             self.store.client.set_terminated(run_id, cells.ended(cell))
 

@@ -1,19 +1,18 @@
 """A Lightning logger that writes to MLflow in batches, and never writes a step twice."""
 
-import math
-import sys
+import contextlib
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
 from lit_byz.tracking.claims import Claim
+from lit_byz.tracking.history import History, same
 from lit_byz.tracking.patience import LONG, SHORT, in_background, is_away
 from lit_byz.tracking.renamed import OLD_THRESHOLD, THRESHOLD
 from lit_byz.tracking.store import Store
@@ -27,6 +26,9 @@ MOST_BUFFERED = 20_000
 # Seconds of a run after which what waits is written, for those who watch it. A store that is slow
 # is asked less often: a write takes at most this share of the time between two.
 LIVE, SHARE = 3.0, 0.01
+# Seconds that training waits for a write: one that takes longer goes on beside it. A store that
+# has not answered a question for so long counts as away, though no error says so yet.
+MOST_WAIT, SILENT = 5.0, 10.0
 # More than these do not wait for a store that is away: about 300 MB.
 MOST_WAITING = 2_000_000
 # Lightning adds it to what is logged; rounds have none that would mean anything.
@@ -35,56 +37,16 @@ EPOCH = "epoch"
 BY_CLOCK = "speed/"
 
 
-class History:
-    """Every metric of a run in memory: name to steps and values."""
-
-    def __init__(self) -> None:
-        self.steps: dict[str, list[int]] = {}
-        self.values: dict[str, list[float]] = {}
-
-    def add(self, name: str, step: int, value: float) -> bool:
-        """Whether that was new: a metric has one value per step, the first one given."""
-        steps = self.steps.setdefault(name, [])
-        if steps and step <= steps[-1]:
-            return False
-        steps.append(step)
-        self.values.setdefault(name, []).append(value)
-        return True
-
-    def pairs(self) -> dict[str, list[tuple[int, float]]]:
-        return {name: self.pairs_of(name) for name in self.steps}
-
-    def pairs_of(self, name: str) -> list[tuple[int, float]]:
-        return list(zip(self.steps.get(name, []), self.values.get(name, []), strict=True))
-
-    def load(self, pairs: Mapping[str, list[tuple[int, float]]]) -> None:
-        self.steps = {name: [int(step) for step, _ in points] for name, points in pairs.items()}
-        self.values = {name: [float(v) for _, v in points] for name, points in pairs.items()}
-
-
-class KeepHistory(Callback):
-    """Puts a tracker's history into checkpoints, so that a resumed run has all of it."""
-
-    def __init__(self, tracker: "Tracker") -> None:
-        self.tracker = tracker
-
-    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        checkpoint["history"] = self.tracker.history.pairs()
-
-    def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        self.tracker.restore(checkpoint["history"])
-
-
 class Tracker(Logger):
     """Keeps metrics in memory and writes them out every few seconds, and at checkpoints.
 
     With no store it only keeps them. A run that is taken up again has some steps in the store
     already, also such that its checkpoint has not; they are asked for once, and not written again.
     Only where such a step has another value now (the run goes on on another kind of processor) the
-    new one is written beside the old, and counts: see :meth:`Store.history`. Where the store is
-    away the run goes on, and what waits is written in the background, in order, once the store is
-    back; a process that ends before has it in the run's checkpoint. Nothing is written without the
-    ``claim``.
+    new one is written beside the old, and counts: see :meth:`Store.history`. Writing is done in the
+    background, and waited for only for a moment: where the store hangs or is away the run goes on,
+    and what waits is written, in order, once the store is back; a process that ends before has it
+    in the run's checkpoint. Nothing is written without the ``claim``.
     """
 
     def __init__(
@@ -101,8 +63,11 @@ class Tracker(Logger):
         # the step's value, and when it was written.
         self._other: dict[tuple[str, int], tuple[float, int]] = {}
         self._last_write, self._price = time.monotonic(), 0.0
-        self._writing = threading.Lock()
-        self._later: threading.Thread | None = None
+        # Whether nobody writes in the background, whether who does has made an attempt, and since
+        # when he waits for the store's answer.
+        self._idle, self._tried = threading.Event(), threading.Event()
+        self._idle.set()
+        self._asked: float | None = None
         self._trouble: Exception | None = None
         self.seconds = 0.0  # spent on writing
 
@@ -122,6 +87,7 @@ class Tracker(Logger):
     def write_settings(self, plain: Mapping[str, Any]) -> None:
         """Write settings, flat."""
         if self.store is not None and self.run_id is not None:
+            self._check_claim(self.store)
             self.store.write_params(self.run_id, plain)
 
     @rank_zero_only
@@ -160,45 +126,46 @@ class Tracker(Logger):
         self._waiting += [Metric(key, value, now, step) for key, step, value in points]
 
     def save(self) -> None:
-        """Write what waits; where the store is away, leave that to the background."""
+        """Have what waits written; one that takes long is left to the background."""
         self.check()
         if self.store is None or self.run_id is None or not self._waiting:
             return
-        if self._later is not None and self._later.is_alive():
+        if not self._idle.is_set():
             self.store.patience.waiting = len(self._waiting)
             return
         begin = time.perf_counter()
         batches = 1 + len(self._waiting) // METRICS_AT_ONCE
-        try:
-            self._write()
-        except Exception as error:
-            if not is_away(error):
-                raise
-            self._note(error)
-            self._later = in_background("lit_byz metrics", self._write_later)
+        self._begin_to_write()
+        self._tried.wait(MOST_WAIT)
         took = time.perf_counter() - begin
         self.seconds += took
         # What is written has its price whenever that is; what counts is that of one write more.
         self._last_write, self._price = time.monotonic(), took / batches
+        self.check()
 
     def settle(self) -> None:
         """Write what waits, and wait for the store if it is away; not for longer than patience."""
         if self.store is None or self.run_id is None:
             return
         patience = self.store.patience
-        while self._later is not None and self._later.is_alive():
+        while self._waiting or not self._idle.is_set():
+            if self._idle.is_set():
+                self._begin_to_write()
+            self._idle.wait(0.2)
+            self.check()
             if patience.over:
                 raise patience.gone()
-            self._later.join(0.2)
-        self.check()
-        patience.waiting = len(self._waiting)
-        patience.call(self._write)
-        patience.waiting = 0
 
     def check(self) -> None:
-        """Raise what went wrong in the background."""
-        if self._trouble is not None:
-            raise self._trouble
+        """Raise what went wrong in the background, and see whether the store answers."""
+        trouble, self._trouble = self._trouble, None
+        if trouble is not None:
+            raise trouble
+        asked = self._asked
+        if self.store is not None and asked is not None:
+            most = MOST_WAIT if self.store.patience.hurried else SILENT
+            if time.monotonic() - asked > most:
+                self._note(TimeoutError("it does not answer"))
 
     @property
     def away(self) -> bool:
@@ -211,22 +178,38 @@ class Tracker(Logger):
         full = len(self._waiting) > MOST_WAITING
         return self.store is not None and (self.store.patience.over or (self.away and full))
 
+    def _begin_to_write(self) -> None:
+        self._idle.clear()
+        self._tried.clear()
+        in_background("lit_byz metrics", self._write_later)
+
     def _write_later(self) -> None:
+        try:
+            self._write_patiently()
+        except Exception as error:
+            self._trouble = error  # the run hears of it at its next step
+        finally:
+            self._idle.set()
+            self._tried.set()
+
+    def _write_patiently(self) -> None:
         assert self.store is not None
         patience, pause = self.store.patience, SHORT
-        while not patience.over:
-            patience.sleep(pause)
-            pause = min(LONG, 2 * pause)
+        while True:
             try:
                 self._write()
             except Exception as error:
-                if is_away(error):
-                    self._note(error)
-                    continue
-                self._trouble = error  # the run hears of it at its next step
+                if not is_away(error):
+                    raise
+                self._note(error)
             else:
                 patience.waiting = 0
-            return
+                return
+            self._tried.set()
+            if patience.over:
+                return
+            patience.sleep(pause)
+            pause = min(LONG, 2 * pause)
 
     def _note(self, error: Exception) -> None:
         assert self.store is not None
@@ -237,12 +220,13 @@ class Tracker(Logger):
         """Write what waits, in order. A batch that is written again, as it is, is there once."""
         assert self.store is not None
         assert self.run_id is not None
-        with self._writing:
-            if self.claim is not None:
-                self.claim.check()
+        with self._asking():
             if self._written is None:
                 self._written = self._find_written()
             while self._waiting:
+                self._asked = time.monotonic()
+                if self.claim is not None:
+                    self.claim.check()
                 batch = self._waiting[:METRICS_AT_ONCE]
                 new = [later for m in batch if (later := self._new(m)) is not None]
                 if new:
@@ -253,6 +237,14 @@ class Tracker(Logger):
                     self._written[metric.key] = max(metric.step, self._written.get(metric.key, -1))
                 del self._waiting[: len(batch)]
 
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[None]:
+        self._asked = time.monotonic()
+        try:
+            yield
+        finally:
+            self._asked = None
+
     def _new(self, metric: "Metric") -> "Metric | None":
         """What has to be written of a metric, if anything has."""
         from mlflow.entities import Metric
@@ -261,7 +253,7 @@ class Tracker(Logger):
         if metric.step > self._written.get(metric.key, -1):
             return metric
         value, at = self._other.get((metric.key, metric.step), (metric.value, 0))
-        if _same(value, metric.value) or metric.key.startswith(BY_CLOCK):
+        if same(value, metric.value) or metric.key.startswith(BY_CLOCK):
             return None
         # Later than the other, also where this machine's clock is behind.
         return Metric(metric.key, metric.value, max(metric.timestamp, at + 1), metric.step)
@@ -271,12 +263,14 @@ class Tracker(Logger):
         assert self.store is not None
         assert self.run_id is not None
         client = self.store.asked_once
-        keys = client.get_run(self.run_id).data.metrics
-        found = {key: client.get_metric_history(self.run_id, key) for key in keys}
+        found = {}
+        for key in client.get_run(self.run_id).data.metrics:
+            self._asked = time.monotonic()
+            found[key] = client.get_metric_history(self.run_id, key)
         for key, points in found.items():
             known = dict(self.history.pairs_of(key))
             last = {p.step: (p.value, p.timestamp) for p in sorted(points, key=_time)}
-            known = {s: v for s, v in known.items() if s in last and _same(last[s][0], v)}
+            known = {s: v for s, v in known.items() if s in last and same(last[s][0], v)}
             self._other |= {(key, s): last[s] for s in last.keys() - known.keys()}
         return {key: max(point.step for point in points) for key, points in found.items() if points}
 
@@ -286,13 +280,12 @@ class Tracker(Logger):
     def save_file(self, path: Path, folder: str | None = None) -> None:
         """Keep a file as an artifact of the run."""
         if self.store is not None and self.run_id is not None:
+            self._check_claim(self.store)
             self.store.client.log_artifact(self.run_id, str(path), folder)
 
-
-def _same(stored: float, value: float) -> bool:
-    """Whether the store has a value; it keeps infinity as the largest number."""
-    kept = max(-sys.float_info.max, min(value, sys.float_info.max))
-    return stored in (value, kept) or (math.isnan(stored) and math.isnan(value))
+    def _check_claim(self, store: Store) -> None:
+        if self.claim is not None:
+            store.patience.call(self.claim.check)
 
 
 def _time(metric: "Metric") -> int:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from lit_byz._versions import VERSIONS, other_torch
 from lit_byz.config.grid import Point
 from lit_byz.config.identity import environment
-from lit_byz.tracking.evaluations import ACCURACY, MEAN_LAST, VAL_ACCURACY, VAL_MEAN_LAST
+from lit_byz.tracking.evaluations import ACCURACY, DIVERGED, MEAN_LAST, VAL_ACCURACY, VAL_MEAN_LAST
 from lit_byz.tracking.glances import Glance
 from lit_byz.tracking.outcome import Outcome
-from lit_byz.tracking.store import CODE, ENVIRONMENT, IDENTITY, SETTINGS
+from lit_byz.tracking.store import CODE, ENVIRONMENT, IDENTITY, SETTINGS, STATUS
 
 # What has to be known of runs to say how they ended.
-TAGS = (IDENTITY, SETTINGS, CODE, ENVIRONMENT, VERSIONS, "lit_byz.status", "lit_byz.error")
+TAGS = (IDENTITY, SETTINGS, CODE, ENVIRONMENT, VERSIONS, STATUS, "lit_byz.error")
 ACCURACIES = (
     "test/max_accuracy",
     "test/max_accuracy_at_least",
@@ -58,18 +58,20 @@ def outcome_of(identity: str, runs: Sequence[Glance]) -> Outcome | None:
     ranked: list[tuple[int, Outcome]] = []
     for run in runs:
         metrics, tags = run.metrics, run.tags
-        status = tags.get("lit_byz.status", "finished")
+        status = tags.get(STATUS, "finished")
         best, at_least = metrics.get("test/max_accuracy"), metrics.get("test/max_accuracy_at_least")
         outcome = Outcome(identity, status, best, run_id=run.run_id, reused=True)
         if run.status == "FINISHED" and best is not None and math.isfinite(best):
+            # Older runs that diverged have recorded the mean of evaluations from before that.
+            dead = status == DIVERGED
             outcome = replace(
                 outcome,
                 max_val_accuracy=metrics.get("val/max_accuracy"),
                 test_at_val_max=metrics.get("test/accuracy_at_val_max"),
                 last_accuracy=metrics.get(ACCURACY),
-                mean_last=metrics.get(MEAN_LAST),
+                mean_last=metrics.get(ACCURACY if dead else MEAN_LAST),
                 last_val_accuracy=metrics.get(VAL_ACCURACY),
-                val_mean_last=metrics.get(VAL_MEAN_LAST),
+                val_mean_last=metrics.get(VAL_ACCURACY if dead else VAL_MEAN_LAST),
             )
             ranked.append((0, outcome))
         elif run.status == "KILLED" and status == "bounded" and at_least is not None:

@@ -6,7 +6,8 @@ from typing import Any
 from omegaconf import DictConfig
 
 from lit_byz.config.components import GROUPS
-from lit_byz.config.grid import Point, attack_name, shown
+from lit_byz.config.grid import Point
+from lit_byz.config.labels import attack_name, shown
 
 # MLflow takes longer names, and its pages show them cut.
 LONGEST = 250

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -70,8 +71,12 @@ def create(store: Store, experiment: str, attempt: Attempt) -> str:
     return str(created.info.run_id)
 
 
+@cache
 def git_commit() -> str | None:
-    """The commit of the source that runs, if it is a checkout; a + marks uncommitted changes."""
+    """The commit of the source that runs, if it is a checkout; a + marks uncommitted changes.
+
+    Asked for once: what a process has imported stays as it was.
+    """
     here = Path(__file__).parent
 
     def ask(*words: str) -> str | None:

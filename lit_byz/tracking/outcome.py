@@ -10,7 +10,7 @@ MEASURES = ("max_accuracy", "last_accuracy", "mean_last")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: finished, diverged, bounded, interrupted or failed.
+    """How a run ended: finished, diverged, bounded, interrupted or failed; or it is on elsewhere.
 
     A bounded run was stopped because it could not matter any more: its maximal accuracy is a lower
     bound. A complete run has a last accuracy too, and the mean of its last few evaluations. Where

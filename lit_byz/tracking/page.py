@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from lit_byz._passwords import without_passwords
+from lit_byz._passwords import without_passwords, without_user
 from lit_byz.tracking import tables
 from lit_byz.tracking.cells import WORST_CASE
 from lit_byz.tracking.evaluations import LAST_FEW
@@ -37,7 +37,7 @@ class Page:
     @property
     def link(self) -> str:
         """Where it is; of a store that is no server, where ``ui`` shows it by default."""
-        server = without_passwords(self.store.uri).rstrip("/")
+        server = without_passwords(without_user(self.store.uri)).rstrip("/")
         return (server if self.store.is_server else f"http://{ADDRESS}:{PORT}") + self.path
 
     @property

@@ -136,20 +136,25 @@ class Patience:
         if since is not None:
             self.tell(f"store back after {_now() - since[0]:.0f} s")
 
+    def begin_anew(self) -> None:
+        """Forget how long the store has been away: whoever begins now has all of the patience."""
+        self._since = self._told = None
+
     @property
     def text(self) -> str:
         """``store away since …``; nothing while it is there."""
-        if self._since is None:
+        since = self._since  # which another thread may change
+        if since is None:
             return ""
         left = f"{self.waiting} metrics waiting, " if self.waiting else ""
         until = f"for at most {self.seconds:g} s"
-        return f"store away since {self._since[1]}: {left}runs go on {until} ({self._reason})"
+        return f"store away since {since[1]}: {left}runs go on {until} ({self._reason})"
 
     def gone(self) -> StoreGone:
-        shown = without_passwords(self.uri)
-        if self._since is None:
+        shown, since = without_passwords(self.uri), self._since
+        if since is None:
             return StoreGone(f"tracking.uri = {shown}: away")
-        return StoreGone(f"tracking.uri = {shown}: away since {self._since[1]} ({self._reason})")
+        return StoreGone(f"tracking.uri = {shown}: away since {since[1]} ({self._reason})")
 
 
 def _now() -> float:
@@ -216,8 +221,9 @@ def patient(client: "MlflowClient", patience: Patience) -> "MlflowClient":
 
 @contextlib.contextmanager
 def told_to(tell: Callable[[str], None], patience: Patience) -> Iterator[None]:
-    """Have somebody else told of a store that is away, for a while."""
+    """Have somebody else told of a store that is away, for a while, which begins anew."""
     before, patience.tell = patience.tell, tell
+    patience.begin_anew()
     try:
         yield
     finally:

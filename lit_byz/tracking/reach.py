@@ -8,7 +8,8 @@ import sqlite3
 import urllib.error
 import urllib.request
 from pathlib import Path
-from urllib.parse import urlsplit
+
+from lit_byz._passwords import without_user
 
 SQLITE = "sqlite:///"
 # Where databases listen unless an address says otherwise.
@@ -40,10 +41,9 @@ def use_wal(path: Path) -> None:
 
 def call(uri: str) -> None:
     """Raise OSError where a server does not answer. Whether it lets us in is seen later."""
-    parts = urlsplit(uri)
-    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])  # MLflow takes user and password
+    bare = without_user(uri).rstrip("/")  # MLflow takes user and password
     with contextlib.suppress(urllib.error.HTTPError):
-        urllib.request.urlopen(f"{bare.geturl().rstrip('/')}/health", timeout=20).close()
+        urllib.request.urlopen(f"{bare}/health", timeout=20).close()
 
 
 def knock(uri: str) -> None:

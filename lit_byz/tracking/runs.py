@@ -3,8 +3,7 @@
 import contextlib
 import json
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -17,19 +16,23 @@ from lit_byz.config import plain_yaml
 from lit_byz.config.compose import to_plain
 from lit_byz.config.identity import Identity
 from lit_byz.errors import BadRequest, disk_fails, disk_is_full
+from lit_byz.tracking.attempts import store_of
 from lit_byz.tracking.claims import Claim, ClaimLost
 from lit_byz.tracking.logger import Tracker
 from lit_byz.tracking.new_run import Attempt, create
-from lit_byz.tracking.patience import StoreGone, is_away, to_stderr
-from lit_byz.tracking.shelf import LAST, Shelf, newest, shelf_of, throw_away
-from lit_byz.tracking.store import (
-    CODE,
-    FOLDER,
-    SETTINGS,
-    Store,
-    claim_on,
-    open_store,
+from lit_byz.tracking.patience import Patience, StoreGone, is_away, to_stderr
+from lit_byz.tracking.shelf import (
+    LAST,
+    Shelf,
+    bring,
+    checkpoint_given,
+    newest,
+    one_line,
+    shelf_of,
+    throw_away,
+    untracked_checkpoint,
 )
+from lit_byz.tracking.store import CODE, Store
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -51,6 +54,8 @@ class TrackedRun:
     parent_run_id: str | None = None
     claim: Claim | None = None
     shelf: Shelf | None = None
+    # Steps whose checkpoints could not be copied to the shelf, since one was.
+    _not_copied: list[int] = field(default_factory=list)
 
     @property
     def identity(self) -> str:
@@ -107,17 +112,31 @@ class TrackedRun:
             self.store.patience.call(self.claim.check)
 
     def put_aside(self, step: int) -> None:
-        """Copy the last checkpoint to the shelf; not now if the store is away."""
+        """Copy the last checkpoint to the shelf; not now if the store is away.
+
+        A copy that cannot be made is told of, and no obstacle: the run has its own, and the next
+        one may succeed.
+        """
         if self.shelf is None or self.store is None or self.store.patience.away:
             return
         try:
             if self.claim is not None:
                 self.claim.check()
-            self.shelf.put(self.checkpoint, step)
         except Exception as error:
             if not is_away(error):
                 raise
             self.store.patience.note(error)
+            return
+        try:
+            self.shelf.put(self.checkpoint, step)
+            self._not_copied.clear()
+        except Exception as error:  # whatever a kind of storage may raise
+            if isinstance(error, BadRequest) or disk_is_full(error) or disk_fails(error):
+                raise
+            if not self._not_copied:
+                where = f"storage.uri = {self.shelf.place}"
+                self.tell(f"{where}: checkpoints cannot be copied for now ({one_line(error)})")
+            self._not_copied.append(step)
 
     def close(self, status: str) -> None:
         """Write what waits, then say how the run ended; a finished one needs no checkpoint."""
@@ -134,10 +153,10 @@ class TrackedRun:
         except Exception as error:  # its results are all there: it is finished
             self.tell(f"a finished run's checkpoint cannot be deleted: {error}")
 
-    def hurry(self, yes: bool) -> None:
-        """Whether somebody asked the run to end: then nobody waits for a store that is away."""
-        if self.store is not None:
-            self.store.patience.hurried = yes
+    @property
+    def patience(self) -> Patience | None:
+        """With the store; None where there is none."""
+        return None if self.store is None else self.store.patience
 
     def gone(self) -> StoreGone:
         """The error of a run that has saved itself because the store is away."""
@@ -146,17 +165,21 @@ class TrackedRun:
 
     def tell(self, text: str) -> None:
         """Say something to whoever watches."""
-        (to_stderr if self.store is None else self.store.patience.tell)(text)
+        uri = None if self.store is None else self.store.uri
+        tell = to_stderr if self.patience is None else self.patience.tell
+        tell(without_secrets_of(text, uri))
 
     def throw_away(self) -> None:
-        """Delete the local checkpoints: another process has finished the run."""
-        throw_away(self.checkpoint.parent)
+        """Delete the local checkpoints of a run that is finished, if that can be done."""
+        with contextlib.suppress(OSError):
+            throw_away(self.checkpoint.parent)
 
     def fail(self, error: BaseException) -> None:
         """Record that the run ended by an error; nothing here may hide that error."""
         if isinstance(error, ClaimLost | StoreGone):
             return  # it is somebody else's, or goes on from its checkpoint when the store is back
-        self.hurry(True)
+        if self.patience is not None:
+            self.patience.hurried = True
         uri = None if self.store is None else self.store.uri
         try:
             text = " ".join(f"{type(error).__name__}: {error}".split())
@@ -180,9 +203,11 @@ def open_run(attempt: Attempt, claim: Claim | None = None) -> TrackedRun:
     if not config.tracking.enabled:
         own = untracked_checkpoint(code)
         resuming = given is not None
+        if given is not None:
+            bring(given, own)
         if config.resume == "auto":
             resuming = newest(own.parent, None, to_stderr) is not None
-        return TrackedRun(None, None, code, Tracker(), given or own, resuming, False)
+        return TrackedRun(None, None, code, Tracker(), own, resuming, False)
     store = store_of(attempt)
     experiment = store.experiment(config.tracking.experiment)
     if config.resume is not None:
@@ -192,8 +217,7 @@ def open_run(attempt: Attempt, claim: Claim | None = None) -> TrackedRun:
                 return entry
     entry = _entry(attempt, store, create(store, experiment, attempt), claim)
     if given is not None:
-        entry.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        entry.checkpoint.write_bytes(given.read_bytes())
+        bring(given, entry.checkpoint)
     return replace(entry, resuming=given is not None)
 
 
@@ -205,61 +229,17 @@ def _entry(attempt: Attempt, store: Store, run_id: str, claim: Claim | None) -> 
     return TrackedRun(store, run_id, attempt.code, tracker, path, False, False, above, claim, shelf)
 
 
-def store_of(attempt: Attempt) -> Store:
-    """The store of a run; that of a study was there before, and is waited for."""
-    tracking = attempt.config.tracking
-    return open_store(tracking.uri, tracking.patience, wait=attempt.parent_run_id is not None)
-
-
-def untracked_checkpoint(code: Identity) -> Path:
-    """Where a run without tracking saves itself."""
-    return FOLDER / "checkpoints" / code.digest[:20] / "last.ckpt"
-
-
-def checkpoint_given(config: DictConfig) -> Path | None:
-    """The file that ``resume=<file>`` names, if it does."""
-    if config.resume in (None, "auto"):
-        return None
-    given = Path(config.resume)
-    if not given.is_file():
-        raise BadRequest(f"resume = {config.resume}: there is no such file; or say resume=auto")
-    return given
-
-
-@contextlib.contextmanager
-def claimed(attempt: Attempt) -> Iterator[Claim | None]:
-    """Hold a run of ``resume=auto`` for this process alone; wait while another one computes it."""
-    config = attempt.config
-    if config.resume != "auto" or not config.tracking.enabled:
-        yield None
-        return
-    with store_of(attempt).alone(claim_on(attempt.identity)) as claim:
-        yield claim
-
-
-def computed_otherwise(attempt: Attempt) -> list[str]:
-    """The code of runs with the same settings that other code has computed."""
-    config = attempt.config
-    if not config.tracking.enabled:
-        return []
-    store = store_of(attempt)
-    experiment = store.experiment(config.tracking.experiment)
-    runs = store.search(experiment, f"tags.`{SETTINGS}` = '{attempt.code.settings}'")
-    codes = [run.data.tags.get(CODE, "") for run in runs]
-    return [code for code in dict.fromkeys(codes) if code != attempt.code.code]
-
-
 def _known_run(
     store: Store, run: "Run", attempt: Attempt, given: Path | None, claim: Claim | None
 ) -> TrackedRun | None:
     status = run.info.status
     entry = _entry(attempt, store, run.info.run_id, claim)
     if status == "FINISHED" and given is None:
+        entry.throw_away()  # another machine has finished it, or its process was killed just then
         return replace(entry, finished=True)
     found: Path | None = entry.checkpoint
     if given is None:
-        folder = entry.checkpoint.parent
-        found = store.patience.call(newest, folder, entry.shelf, entry.tell)
+        found = newest(entry.checkpoint.parent, entry.shelf, entry.tell)
     elif not (entry.checkpoint.exists() and entry.checkpoint.samefile(given)):
         found = None
     if found is None:

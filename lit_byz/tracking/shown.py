@@ -11,11 +11,12 @@ from lit_byz.tracking import tables
 from lit_byz.tracking.glances import Glance, glances
 from lit_byz.tracking.ledger import KINDS
 from lit_byz.tracking.reach import SQLITE
-from lit_byz.tracking.store import KIND, PARENT, Store, default_uri, open_store
+from lit_byz.tracking.store import KIND, PARENT, STATUS, Store, default_uri, open_store
 
 NAME = "mlflow.runName"
-STATUS = "lit_byz.status"
 ACCURACY = "test/max_accuracy"
+# The kinds of what a study's worst cases are of.
+CELLS = ("cell", "trial")
 # On the test images, or on those held out where these decide.
 WORST_CASES = ("worst_case/max_accuracy", "val/worst_case/max_accuracy")
 
@@ -82,8 +83,9 @@ def _when(run: Glance) -> int:
 def _cells(store: Store, experiment: str, studies: Sequence[str]) -> dict[str, list[Glance]]:
     """The cells of studies, by the study's id; what else lies below them is left out."""
     found: dict[str, list[Glance]] = {run_id: [] for run_id in studies}
-    for cell in glances(store, experiment, PARENT, studies, tags=[KIND], metrics=WORST_CASES):
-        if cell.tags.get(KIND) in ("cell", "trial"):
+    wanted: dict[str, Any] = {"tags": [KIND], "metrics": WORST_CASES, "kinds": CELLS}
+    for cell in glances(store, experiment, PARENT, studies, **wanted):
+        if cell.tags.get(KIND) in CELLS:
             found[cell.tags[PARENT]].append(cell)
     return found
 

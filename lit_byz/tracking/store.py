@@ -1,5 +1,6 @@
 """Where tracked runs are kept, and how to find them again."""
 
+import math
 import os
 import shlex
 import time
@@ -17,10 +18,11 @@ from lit_byz.errors import BadRequest
 from lit_byz.tracking.claims import Claim, Claims, FileClaims, held, short_claims
 from lit_byz.tracking.late import LateClient, told
 from lit_byz.tracking.leases import LeaseClaims
-from lit_byz.tracking.patience import Patience, patient
+from lit_byz.tracking.patience import Patience, is_away, patient
 from lit_byz.tracking.reach import SQLITE, call, knock, make, quiet, use_wal
 from lit_byz.tracking.renamed import OLD_THRESHOLD, THRESHOLD
-from lit_byz.tracking.tables import active_experiment, is_read
+from lit_byz.tracking.silence import limit_silence
+from lit_byz.tracking.tables import active_experiment, enter, is_read
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -34,7 +36,10 @@ CODE = "lit_byz.code"
 ENVIRONMENT = "lit_byz.environment"
 KIND = "lit_byz.kind"
 MACHINE = "lit_byz.machine"
+STATUS = "lit_byz.status"
 PARENT = "mlflow.parentRunId"
+# What MLflow says of a run that it does not have, or that cannot be one's id.
+NOT_THERE = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
 # MLflow takes at most this many params in one write.
 PARAMS_AT_ONCE = 100
 
@@ -87,9 +92,21 @@ class Store:
     def is_server(self) -> bool:
         return _is_server(self.uri)
 
-    def alone(self, claim: str) -> AbstractContextManager[Claim]:
-        """Hold a claim that one process on this store has at a time; wait while another has it."""
-        return held(self.claims, claim)
+    def alone(self, claim: str, most: float = math.inf) -> AbstractContextManager[Claim]:
+        """Hold a claim that one process has at a time; wait while another has it, so many s."""
+        return held(self.claims, claim, most, lambda: self.patience.hurried)
+
+    def answers(self) -> bool:
+        """Whether the store is there now, asked once."""
+        try:
+            self.asked_once.search_experiments(max_results=1)
+        except Exception as error:
+            if not is_away(error):
+                raise
+            self.patience.note(error)
+            return False
+        self.patience.back()
+        return True
 
     @property
     def ui_command(self) -> str:
@@ -150,7 +167,9 @@ class Store:
 
         try:
             return self.client.get_run(run_id)
-        except MlflowException:
+        except MlflowException as error:
+            if error.error_code not in NOT_THERE:
+                raise
             return None
 
     def write_metrics(self, run_id: str, metrics: Mapping[str, float]) -> None:
@@ -162,12 +181,14 @@ class Store:
         """Write tags in one go."""
         self.write(run_id, {}, tags)
 
-    def write(self, run_id: str, metrics: Mapping[str, float], tags: Mapping[str, str]) -> None:
-        """Write single values and tags in one go."""
+    def write(
+        self, run_id: str, metrics: Mapping[str, float], tags: Mapping[str, str], step: int = 0
+    ) -> None:
+        """Write single values and tags in one go; those of the highest ``step`` are shown."""
         from mlflow.entities import Metric, RunTag
 
         now = int(time.time() * 1000)
-        values = [Metric(key, value, now, 0) for key, value in metrics.items()]
+        values = [Metric(key, value, now, step) for key, value in metrics.items()]
         self.client.log_batch(run_id, values, tags=[RunTag(k, v) for k, v in tags.items()])
 
     def write_params(self, run_id: str, settings: Mapping[str, Any], *, new: bool = False) -> None:
@@ -229,7 +250,10 @@ def _opened(chosen: str) -> Store:
         if _is_server(chosen):
             call(chosen)
         elif path is None:
+            limit_silence()
             knock(chosen)
+            if is_read(chosen):
+                enter(chosen)
         elif path.exists():
             use_wal(path)
         # MLflow takes seconds to import, and what it keeps in these databases is read without it.

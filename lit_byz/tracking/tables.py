@@ -39,6 +39,15 @@ def is_read(uri: str) -> bool:
     return uri.startswith(READ)
 
 
+def enter(uri: str) -> None:
+    """Raise an error of SQLAlchemy's where a database does not let us in: a wrong password, say.
+
+    What else would find out takes that for a database that is away, and waits for it.
+    """
+    with _connected(uri):
+        return
+
+
 def active_experiment(uri: str, name: str) -> str | None:
     """The id of an experiment that is not deleted; None where MLflow has to say what is wrong."""
     from sqlalchemy import select

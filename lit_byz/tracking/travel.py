@@ -20,7 +20,7 @@ from lit_byz.config.compose import compose_plain
 from lit_byz.config.identity import Identity, identify
 from lit_byz.config.schema import NOT_IDENTITY
 from lit_byz.errors import BadRequest
-from lit_byz.tracking.evaluations import MEAN_LAST, mean_of_last
+from lit_byz.tracking.evaluations import ACCURACY, INITIAL, MEANS, VAL_ACCURACY, means
 from lit_byz.tracking.logger import METRICS_AT_ONCE
 from lit_byz.tracking.renamed import OLD_THRESHOLD, THRESHOLD
 from lit_byz.tracking.store import (
@@ -29,6 +29,7 @@ from lit_byz.tracking.store import (
     KIND,
     MACHINE,
     SETTINGS,
+    STATUS,
     Store,
     claim_on,
     flatten,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 FORMAT = "lit_byz runs"
 VERSION = 1
 # Kept at every step that they were measured at, to the last bit: results are made of these.
-EXACT = ("test/accuracy", "test/loss")
+EXACT = (INITIAL, ACCURACY, "test/loss", VAL_ACCURACY, "val/loss")
 # Kept now and then, to a few digits: pictures are made of these.
 THINNED = (
     *(THRESHOLD, "honest/mean_norm", "server/output_norm", "train/loss"),
@@ -50,7 +51,7 @@ EVERY = 20
 DIGITS = 5
 # Tags that go with a run.
 IMPORTED = "lit_byz.imported"
-KEPT = ("lit_byz.status", "lit_byz.versions", "lit_byz.gradients", "lit_byz.batch_norm", MACHINE)
+KEPT = (STATUS, "lit_byz.versions", "lit_byz.gradients", "lit_byz.batch_norm", MACHINE)
 COMMIT = "mlflow.source.git.commit"
 
 Progress = Callable[[int, int], None]
@@ -72,7 +73,9 @@ def export_runs(store: Store, experiment_id: str, path: Path, progress: Progress
     The file has its name when it is complete.
     """
     query = f"tags.`{KIND}` = 'run' and attributes.status = 'FINISHED'"
-    by_identity = {run.data.tags[IDENTITY]: run for run in store.search(experiment_id, query)}
+    by_identity: dict[str, Run] = {}
+    for run in store.search(experiment_id, query):  # the newest first, which reports take too
+        by_identity.setdefault(run.data.tags[IDENTITY], run)
     runs = [by_identity[identity] for identity in sorted(by_identity)]
     header = {"format": FORMAT, "version": VERSION, "runs": len(runs), "every": EVERY}
     partly = path.with_name(f"{path.name}.part")
@@ -229,9 +232,12 @@ def _under_new_names(line: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
         series[THRESHOLD] = known
         if line["config"]["clip"]["name"] == "arc":
             series[OLD_THRESHOLD] = known
-    steps, accuracies = series.get("test/accuracy", ([], []))
-    if steps:
-        last[MEAN_LAST] = [steps[-1], mean_of_last(accuracies)]
+    # Initial accuracies were once exported with a run's last step.
+    if INITIAL in last:
+        series[INITIAL] = [[0], [last.pop(INITIAL)[1]]]
+    pairs = {key: list(zip(*found, strict=True)) for key, found in series.items()}
+    for key, value in means(pairs, str(line["tags"].get(STATUS, "finished"))).items():
+        last[key] = [pairs[MEANS[key]][-1][0], value]
     return series, last
 
 

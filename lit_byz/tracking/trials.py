@@ -1,7 +1,6 @@
 """The trials of a study in an Optuna storage: each once, each in the hands of one process."""
 
-import itertools
-import random
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -9,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 from lit_byz.config.grid import Values
 from lit_byz.config.search_space import Problem
 from lit_byz.errors import BadRequest
-from lit_byz.tracking.claims import Claim, Claims, held
+from lit_byz.tracking.claims import Claim, ClaimLost, Claims, held
 from lit_byz.tracking.patience import Patience
+from lit_byz.tracking.silence import limit_silence
 from lit_byz.tracking.store import Store
+from lit_byz.tracking.suggest import suggest
+from lit_byz.tracking.trial_claims import SessionClaims, claims_beside
 from lit_byz.tracking.trial_storage import digest, open_storage, reached
 
 if TYPE_CHECKING:
@@ -19,10 +21,8 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial
 
-# Trials at random before the sampler trusts what it has seen.
-STARTUP = 6
 # Attributes of a study and of its trials.
-IDENTITY, RETRY_OF = "lit_byz.identity", "retry_of"
+IDENTITY, RETRY_OF, TOKEN = "lit_byz.identity", "retry_of", "lit_byz.token"
 RUNS, RUNS_PRUNED = "runs", "runs_pruned"
 
 
@@ -47,7 +47,9 @@ class TrialBook:
 
     A process has a claim on each trial that it works on, and one on the study while it takes a
     trial: a trial that is marked as running and that nobody claims was left by a process that is
-    gone, and is taken up by the next.
+    gone, and is taken up by the next. Who has lost his claim writes no more: the trial is somebody
+    else's then, with the same runs. ``patience`` is with the storage, ``runs_patience`` with the
+    store of the runs.
     """
 
     problem: Problem
@@ -55,6 +57,7 @@ class TrialBook:
     storage: "BaseStorage"
     claims: Claims
     patience: Patience
+    runs_patience: Patience
     retry_failed: bool = False
     _held: dict[int, Claim] = field(default_factory=dict)
     _to_retry: set[int] = field(default_factory=set)
@@ -82,16 +85,33 @@ class TrialBook:
         from optuna.trial import TrialState
 
         with held(self.claims, _claim(self.study.study_name)):  # nobody else takes one meanwhile
-            trials = self._stored()
-            for trial in trials:
-                if trial.state == TrialState.RUNNING and self._hold(trial.number):
-                    return _as_trial(trial)
-            for trial in self.failed():
-                if trial.number in self._to_retry:
-                    return self._add(trial.params, {RETRY_OF: trial.number})
-            if self.used >= self.problem.trials:
-                return None
-            return self._add(self._suggest(trials), {})
+            while True:
+                trials = self._stored()
+                for trial in trials:
+                    if trial.state == TrialState.RUNNING and self._hold(trial.number):
+                        return _as_trial(trial)
+                retried = [t for t in self.failed() if t.number in self._to_retry]
+                if not retried and self.used >= self.problem.trials:
+                    return None
+                if retried:
+                    made = self._add(retried[0].params, {RETRY_OF: retried[0].number})
+                else:
+                    made = self._add(suggest(self.problem, trials), {})
+                if self._hold(made.number):
+                    return _as_trial(made)
+
+    def wait_for_others(self) -> bool:
+        """Wait for a moment, if trials are in the hands of other processes; whether there are some.
+
+        Such a trial ends, or is left by a process that is gone: who looks once does not see that.
+        """
+        from optuna.trial import TrialState
+
+        theirs = [t for t in self._stored() if t.number not in self._held]
+        if not any(t.state == TrialState.RUNNING for t in theirs) or self.runs_patience.hurried:
+            return False
+        self.runs_patience.sleep(self.claims.longest)
+        return True
 
     def failed(self) -> "list[FrozenTrial]":
         """Trials that failed and were not tried again."""
@@ -134,20 +154,42 @@ class TrialBook:
     def _end(self, number: int, pruned_runs: int, **told: Any) -> None:
         self._write("set_trial_user_attr", number, RUNS_PRUNED, pruned_runs)
         values, state = told.get("value"), told.get("state")
-        # Told again if the storage went away before it answered.
-        self.patience.call(self.study.tell, number, values, state, skip_if_finished=True)
+        if self._is_ours(number):
+            # Told again if the storage went away before it answered.
+            self.patience.call(self.study.tell, number, values, state, skip_if_finished=True)
         self.release(number)
 
     def _write(self, what: str, number: int, *values: Any) -> None:
         """Have the storage keep something of a trial, and wait for it if it is away."""
+        from optuna.exceptions import UpdateFinishedTrialError
 
         def write() -> None:
             getattr(self.storage, what)(self._id(number), *values)
 
-        self.patience.call(write)
+        if not self._is_ours(number):
+            return
+        try:
+            self.patience.call(write)
+        except UpdateFinishedTrialError:  # by somebody who had taken it over
+            self.release(number)
+
+    def _is_ours(self, number: int) -> bool:
+        """Whether this process has the claim on a trial still."""
+        claim = self._held.get(number)
+        if claim is None:
+            return False
+        try:
+            self.patience.call(claim.check)
+        except ClaimLost:
+            self.release(number)
+            return False
+        return True
 
     def release(self, number: int) -> None:
-        self._held.pop(number).give_back()
+        """Give a trial back, unless it was lost."""
+        claim = self._held.pop(number, None)
+        if claim is not None:
+            claim.give_back()
 
     def _hold(self, number: int) -> bool:
         if number in self._held:
@@ -158,45 +200,27 @@ class TrialBook:
         self._held[number] = claim
         return True
 
-    def _add(self, params: Values, attributes: dict[str, Any]) -> Trial:
+    def _add(self, params: Values, attributes: dict[str, Any]) -> "FrozenTrial":
         from optuna.trial import TrialState, create_trial
 
+        token = uuid.uuid4().hex
         space = {key: part.distribution() for key, part in self.problem.space.items()}
         new = create_trial(
-            state=TrialState.RUNNING, params=params, distributions=space, user_attrs=attributes
+            state=TrialState.RUNNING,
+            params=params,
+            distributions=space,
+            user_attrs={**attributes, TOKEN: token},
         )
-        self.patience.call(self.study.add_trial, new)
-        made = self._stored()[-1]
-        self._hold(made.number)
-        return _as_trial(made)
 
-    def _suggest(self, trials: "Sequence[FrozenTrial]") -> Values:
-        """What to try next, from the seed, the number of the trial and what is known so far."""
-        import optuna
+        def made() -> "list[FrozenTrial]":
+            return [t for t in self._stored() if t.user_attrs.get(TOKEN) == token]
 
-        seed = self.problem.reference()[0].seed
-        own_seed = int(digest(f"{seed} {len(trials)}")[:8], 16)
-        # In a study of its own, so that nothing is stored before it is known to be new.
-        scratch = optuna.create_study(
-            direction="maximize",
-            sampler=optuna.samplers.TPESampler(
-                seed=own_seed, n_startup_trials=STARTUP, constant_liar=True
-            ),
-        )
-        scratch.add_trials(trials)
-        space = self.problem.space
-        asked = scratch.ask({key: part.distribution() for key, part in space.items()}).params
-        tried = [trial.params for trial in trials]
-        params = {key: part.rounded(asked[key]) for key, part in space.items()}
-        if params not in tried:
-            return params
-        if asked not in tried:
-            return asked
-        product = itertools.product(*(part.values() for part in space.values()))
-        untried = [
-            values for row in product if (values := dict(zip(space, row, strict=True))) not in tried
-        ]
-        return random.Random(own_seed).choice(untried)
+        def add() -> None:
+            if not made():  # by an attempt that got no answer
+                self.study.add_trial(new)
+
+        self.patience.call(add)
+        return made()[0]
 
     def _id(self, number: int) -> int:
         study_id = self.storage.get_study_id_from_name(self.study.study_name)
@@ -220,14 +244,16 @@ def open_book(
 ) -> TrialBook:
     """The trials of a problem, new or as they were left.
 
-    Claims on them are kept by the runs' ``store``; the trials by a journal in its folder, or by the
-    database at ``url``.
+    They are kept by a journal in the folder of the runs' ``store``, or by the database at ``url``,
+    and the claims on them beside them.
     """
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study_name = name or default_name(problem)
-    claims = store.claims
+    if url is not None and url.startswith("postgresql"):
+        limit_silence()
+    claims = claims_beside(url, store)
     # Two processes that make the tables of a new database would trip over each other.
     with reached(url), held(claims, _claim(study_name)):
         storage = open_storage(store.folder, study_name, url)
@@ -240,7 +266,9 @@ def open_book(
     if known not in (None, problem.identity):
         raise BadRequest(f"--study {study_name}: is a study of other settings; choose another name")
     patience = store.patience if url is None else Patience(url, store.patience.seconds)
-    return TrialBook(problem, study, storage, claims, patience, retry_failed)
+    if isinstance(claims, SessionClaims):
+        claims.patiently = patience.call  # not before: a database that is not there is told at once
+    return TrialBook(problem, study, storage, claims, patience, store.patience, retry_failed)
 
 
 def default_name(problem: Problem) -> str:

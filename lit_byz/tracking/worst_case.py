@@ -47,6 +47,11 @@ class WorstCase:
             return "exact"
         return "at most" if self.missing else "at least"
 
+    @property
+    def lower_bound(self) -> bool:
+        """Whether it is at least what is said; an upper bound is none."""
+        return self.kind == "at least"
+
     @cached_property
     def at_least(self) -> float:
         return statistics.fmean(low for low, _ in self.bounds.values())

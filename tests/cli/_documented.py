@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -23,11 +24,19 @@ COMMAND = re.compile(
 )
 # What a reader fills in, and what a test does.
 FILLED = {"DIR": "out", "FOLDER": "out", "FILE": "runs.jsonl.gz", "N": "2"}
-# A command for which nothing can be filled in: it names what only the reader has.
+# A command for which nothing can be filled in: it names what only the reader has, or a script.
 # Or a sentence goes on behind it.
-OPEN = re.compile(r"NAME|\{\w|elsewhere|^python pipelines/train\.py resume=auto$| (?:says|makes) ")
+OPEN = re.compile(
+    r"NAME|COMMAND|WORD|\$typed|\{\w|elsewhere|^python pipelines/train\.py resume=auto$"
+    r"| (?:says|makes) "
+)
+# By a script of a checkout, or by the one door.
+OURS = re.compile(
+    r"^(?:python pipelines/(\w+)\.py|(?:lit-byz|python -m lit_byz) ([a-z][\w-]*))(?: (.*))?$"
+)
 
 
+@cache
 def commands() -> dict[str, Path]:
     """Every command, once, with a file that shows it."""
     found: dict[str, Path] = {}
@@ -62,14 +71,17 @@ def of(*programs: str) -> list[str]:
     return [c for c in commands() if any(f"{c} ".startswith(f"{p} ") for p in programs)]
 
 
+def ours(command: str) -> tuple[str, str] | None:
+    """Which of our commands is called, by either door, and its words; None if it is none of ours.
+
+    >>> ours("lit-byz init-scaling --full")
+    ('init_scaling', '--full')
+    """
+    match = OURS.match(command)
+    return None if match is None else ((match[1] or match[2]).replace("-", "_"), match[3] or "")
+
+
 def of_pipeline(*names: str) -> list[str]:
-    """Commands of pipelines/, by either door, as ``name words…``."""
-    doors = re.compile(r"^(?:python pipelines/(\w+)\.py|lit-byz ([\w-]+))(?: (.*))?$")
-    found = []
-    for command in commands():
-        match = doors.match(command)
-        if match:
-            name = match[1] or match[2].replace("-", "_")
-            if name in names:
-                found.append(f"{name} {match[3] or ''}".strip())
-    return list(dict.fromkeys(found))
+    """Our commands of these names, as ``name words…``."""
+    called = [found for command in commands() if (found := ours(command)) is not None]
+    return list(dict.fromkeys(" ".join(each).strip() for each in called if each[0] in names))

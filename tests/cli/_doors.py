@@ -1,6 +1,7 @@
 """``lit-byz`` as pip installs it, and the other doors to the same commands."""
 
 import os
+import resource
 import subprocess
 import sys
 import tomllib
@@ -31,6 +32,15 @@ def environment(folder: Path) -> dict[str, str]:
     """Variables with which a shell finds the script of a folder, and it this checkout."""
     path = os.pathsep.join([str(folder), os.environ["PATH"]])
     return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+
+
+def spent() -> float:
+    """CPU seconds of the processes that this one has waited for so far.
+
+    What a command takes by the clock depends on who else is at work.
+    """
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def call(command: list[str], here: Path) -> "subprocess.CompletedProcess[str]":

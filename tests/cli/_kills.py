@@ -1,4 +1,4 @@
-"""Killing a sweep, or one of its processes, and looking at what is left."""
+"""Starting a command, killing it or one of its processes, and looking at what is left."""
 
 import contextlib
 import os
@@ -6,14 +6,25 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.cli._sweeps import rows
 
 
-def kill(process: "subprocess.Popen[bytes]", victim: str, chance: random.Random) -> bool:
+@contextlib.contextmanager
+def started(command: Sequence[str], **more: Any) -> Iterator["subprocess.Popen[str]"]:
+    """A command in a session of its own, of which nothing is left, whatever a test finds."""
+    with subprocess.Popen(command, text=True, start_new_session=True, **more) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # it has ended, with all of its own
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def kill(process: "subprocess.Popen[Any]", victim: str, chance: random.Random) -> bool:
     """Kill -9 a sweep or one of its processes; whether there was one to kill."""
     if process.poll() is not None:
         return False

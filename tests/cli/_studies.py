@@ -4,21 +4,37 @@ import contextlib
 import importlib
 import io
 import json
-import os
-import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from tests.cli import _kills
 from tests.tracking._stores import DATABASE, new_store
 
 ROOT = Path(__file__).parents[2]
+# A command that begins nothing more once one run more than so many is complete: it is not over
+# before it is killed, however late that is.
+HELD = """
+import runpy, sys, time
+from lit_byz.execution import task_run
+
+count, sys.argv = int(sys.argv[1]), sys.argv[2:]
+compute, done = task_run.compute, []
+
+def held(*args):
+    if sum(outcome.complete for outcome in done) > count:
+        time.sleep(600)
+    done.append(compute(*args))
+    return done[-1]
+
+task_run.compute = held
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 @dataclass(frozen=True)
@@ -56,24 +72,16 @@ def answer(folder: Path, pipeline: str, grid: dict[str, Any], *more: str) -> dic
 
 def kill_after(count: int, folder: Path, pipeline: str, grid: dict[str, Any], *more: str) -> None:
     """Start a command, and kill -9 it once so many runs have ended."""
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            str(ROOT / "pipelines" / f"{pipeline}.py"),
-            *arguments(folder, grid, *more),
-        ],
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 100
-    while len(finished(folder)) < count:
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    script = str(ROOT / "pipelines" / f"{pipeline}.py")
+    command = [sys.executable, "-c", HELD, str(count), script, *arguments(folder, grid, *more)]
+    nowhere: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with _kills.started(command, cwd=folder, **nowhere) as process:
+
+        def so_many_have_ended() -> bool:
+            assert process.poll() is None
+            return len(finished(folder)) >= count
+
+        _kills.wait_until(f"{count} runs have ended", so_many_have_ended, 150)
 
 
 def query(folder: Path, text: str) -> list[tuple[Any, ...]]:

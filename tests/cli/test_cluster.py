@@ -18,6 +18,8 @@ from lit_byz.cli import cluster as command
 from lit_byz.execution import cluster_parts
 from lit_byz.execution.local_cluster import LocalCluster
 from lit_byz.execution.started import MARK, Started, boot
+from lit_byz.execution.surroundings import free_ports
+from tests.cli._kills import wait_until
 from tests.cli._sweeps import GRID, ROOT, results, sweep
 
 SCRIPT = str(ROOT / "pipelines" / "cluster.py")
@@ -37,16 +39,14 @@ def call(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def marked(folder: Path) -> list[int]:
-    """Processes that belong to the cluster of a folder."""
+def marked(folder: Path) -> dict[int, bytes]:
+    """Processes that belong to the cluster of a folder, and how they were called."""
     mark = f"{MARK}={json.loads((folder / 'cluster.json').read_text())['mark']}".encode()
-    found = []
+    found = {}
     for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
+        with contextlib.suppress(OSError):  # it has ended, or is not ours
             if mark in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-        except OSError:
-            continue  # it has ended, or is not ours
+                found[int(path.parent.name)] = path.with_name("cmdline").read_bytes()
     return found
 
 
@@ -83,6 +83,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.services
+@pytest.mark.timeout(900)  # six commands and two sweeps
 def test_up_sweep_status_down(folder: Path, tmp_path: Path) -> None:
     place = ("--folder", str(folder))
     up = call("up", *place, "--workers", "2", "--cpus", "1")
@@ -92,7 +93,7 @@ def test_up_sweep_status_down(folder: Path, tmp_path: Path) -> None:
     state = folder / "cluster.json"
     assert state.stat().st_mode & 0o777 == 0o600
     known = json.loads(state.read_text())["secrets"]
-    commands = b"".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in marked(folder))
+    commands = b"".join(marked(folder).values())
     for secret in (known["password"], known["token"]):
         assert secret not in up.stdout + up.stderr
         assert secret.encode() not in commands
@@ -134,13 +135,14 @@ def test_up_sweep_status_down(folder: Path, tmp_path: Path) -> None:
         "MLflow server ended",
         "PostgreSQL ended",
     ]
-    assert marked(folder) == []
+    wait_until("nothing is left", lambda: not marked(folder), 60)
     twice = call("down", *place)
     assert (twice.returncode, twice.stdout) == (0, f"nothing is up in {folder}\n")
     assert call("status", *place).returncode == 1
 
 
 @pytest.mark.services
+@pytest.mark.timeout(900)
 def test_what_fails_takes_the_rest_down(folder: Path, tmp_path: Path) -> None:
     """PostgreSQL starts, MLflow's server cannot."""
     broken = tmp_path / "modules" / "mlflow"
@@ -150,7 +152,7 @@ def test_what_fails_takes_the_rest_down(folder: Path, tmp_path: Path) -> None:
     assert up.returncode == 1
     assert "MLflow server has ended: this MLflow is broken" in up.stderr
     assert "PostgreSQL ended" in up.stdout
-    assert marked(folder) == []
+    wait_until("nothing is left", lambda: not marked(folder), 60)
 
 
 def test_a_stale_file_ends_no_foreign_process(
@@ -208,6 +210,6 @@ def test_a_file_that_is_no_state(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_ports_are_free_and_different() -> None:
-    ports = cluster_parts.free_ports(20)
+    ports = free_ports(20)
     assert len(set(ports)) == 20
     assert not any(cluster_parts.port_answers(port) for port in ports)

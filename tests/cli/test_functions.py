@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 import lit_byz
 from lit_byz.cli import functions
 from lit_byz.errors import BadRequest
+from tests.cli import _kills
 from tests.cli._doors import ROOT
 from tests.cli._studies import query
 from tests.cli._sweeps import RUNS
@@ -24,7 +24,7 @@ from tests.tracking._stores import new_store
 SMALL = {"dataset": "digits", "model": "logreg", "train": {"steps": 6, "eval_every": 3}}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module")  # of ``grid`` alone: what else is computed has a store of its own
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("functions")
 
@@ -82,7 +82,7 @@ def test_it_is_the_study_of_the_command(
 
 
 def test_what_failed_is_there_and_warned_of(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "failing.py").write_text(
         textwrap.dedent(
@@ -95,7 +95,7 @@ def test_what_failed_is_there_and_warned_of(
         )
     )
     monkeypatch.syspath_prepend(tmp_path)
-    grid = settings(folder, attack=["sf", "failing.Failing"])
+    grid = settings(tmp_path, attack=["sf", "failing.Failing"])
     with pytest.warns(UserWarning, match=r"not all runs have a result \(1 failed, 0 missing\)"):
         found = lit_byz.sweep(grid, executor="inline")
     (row,) = found.itertuples()
@@ -107,8 +107,8 @@ def test_what_failed_is_there_and_warned_of(
     assert pd.isna(found.runs["max_accuracy"][1])
 
 
-def test_breakdown_has_a_row_for_every_arm(folder: Path) -> None:
-    grid = settings(folder, clip=["none", "arc"], attack=["sf"])
+def test_breakdown_has_a_row_for_every_arm(tmp_path: Path) -> None:
+    grid = settings(tmp_path, clip=["none", "arc"], attack=["sf"])
     found = lit_byz.breakdown(grid, max_f=2, threshold=0.01, executor="inline")
     assert list(found["clip"]) == ["none", "arc"]
     assert found["breakdown_f"].isna().all()
@@ -120,8 +120,8 @@ def test_breakdown_has_a_row_for_every_arm(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_tuning_has_a_row_for_every_trial(folder: Path) -> None:
-    found = lit_byz.tune(settings(folder, attack=["sf", "lf"]), trials=2, executor="inline")
+def test_tuning_has_a_row_for_every_trial(tmp_path: Path) -> None:
+    found = lit_byz.tune(settings(tmp_path, attack=["sf", "lf"]), trials=2, executor="inline")
     assert list(found["trial"].dropna()) == [0, 1]
     assert found["clip.C"].notna().sum() == 2
     assert {"clip=none", "clip=arc"} <= set(found["cell"])
@@ -182,6 +182,10 @@ def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:
     assert "hidden" not in done.stderr
 
 
+# How many runs have taken a step: before that there is nothing to save.
+BEGUN = "select count(distinct run_uuid) from metrics where key = 'train/loss'"
+
+
 @pytest.mark.slow
 def test_ctrl_c_saves_the_runs_and_is_raised(tmp_path: Path) -> None:
     grid = settings(tmp_path, attack=["sf", "lf"], seed=[1, 2])
@@ -189,22 +193,17 @@ def test_ctrl_c_saves_the_runs_and_is_raised(tmp_path: Path) -> None:
     text = SCRIPT.format(settings=grid).replace("found =", "try:\n    found =")
     text = text.replace("\nprint(found", "\nexcept KeyboardInterrupt:\n    print('heard')\n#")
     (tmp_path / "script.py").write_text(text)
-    process = subprocess.Popen(
-        [sys.executable, "script.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 100
-    while len(query(tmp_path, RUNS)) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    time.sleep(3)
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=100)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    place = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    with _kills.started([sys.executable, "script.py"], **place, **pipes) as process:
+
+        def both_are_on() -> bool:
+            assert process.poll() is None
+            return query(tmp_path, BEGUN) == [(2,)]
+
+        _kills.wait_until("both runs have taken a step", both_are_on, 150)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=100)
     assert (process.returncode, out) == (0, "once\nheard\n"), err
     assert {status for _, status in query(tmp_path, RUNS)} == {"KILLED"}
     assert list((tmp_path / "mlruns" / "checkpoints").glob("*/*.ckpt"))

@@ -3,6 +3,7 @@
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -90,8 +91,9 @@ def test_bad_requests(words: list[str], message: str, capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == f"error: {message}\n"
 
 
-def test_ages() -> None:
-    now = time.time()
+def test_ages(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_700_000_000.0
+    monkeypatch.setattr("lit_byz.cli.listing.time", SimpleNamespace(time=lambda: now))
     for seconds, shown in ((0, "now"), (5, "5 s"), (130, "2 min"), (7300, "2 h"), (2e5, "2 d")):
         assert age(now - seconds) == shown
 

@@ -4,18 +4,18 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cli import _kills
 from tests.cli._sweeps import GRID, RUNS, arguments, furnish, results, rows, sweep
 
-# Leaves a file when a phase is reached, and makes it last.
+# Leaves a file when a phase is reached, and makes it last, however late the signal comes: until a
+# process is killed, or for so many steps and evaluations.
 PHASES = """
+import multiprocessing
 import os
 import time
 from pathlib import Path
@@ -25,7 +25,7 @@ from lit_byz.attacks import SignFlip
 def reached(phase):
     if os.environ.get("PHASE") == phase:
         Path("reached").touch()
-        time.sleep(0.3 if phase in ("running", "evaluating") else 60)
+        time.sleep(2 if phase in ("running", "evaluating") else 60)
 
 class Flip(SignFlip):
     def __init__(self):
@@ -38,6 +38,18 @@ class Slow(Callback):
 
     def on_validation_start(self, *_):
         reached("evaluating")
+
+reached("importing")
+if os.environ.get("PHASE") == "drawing" and multiprocessing.parent_process() is None:
+    from matplotlib.figure import Figure
+
+    save = Figure.savefig
+
+    def savefig(*args, **kwargs):
+        reached("drawing")
+        save(*args, **kwargs)
+
+    Figure.savefig = savefig
 """
 SETTINGS = {
     **GRID,
@@ -45,43 +57,32 @@ SETTINGS = {
     "grid": {"axes": {"clip": ["none", "arc"], "attack": ["phases.Flip", "sf"]}},
 }
 SOON = 40.0  # seconds: on a busy machine, and with 30 for saving
-DRAWING = "select 1 from runs r join tags k on k.run_uuid = r.run_uuid and k.value = 'sweep' "
-DRAWING += "where k.key = 'lit_byz.kind' and r.status = 'FINISHED'"
 KILLED = -signal.SIGTERM  # which a shell shows as 143
 
 
 def interrupted(folder: Path, phase: str, whole: bool, *more: str) -> tuple[int, str]:
     """The exit code of a sweep that gets the signal in a phase, alone or with all its processes."""
-    moments: dict[str, Callable[[], Any]] = {
-        "importing": lambda: time.sleep(0.3) or True,  # type: ignore[func-returns-value]
-        "drawing": lambda: rows(folder, DRAWING),
-    }
     marker = folder / "reached"
     marker.unlink(missing_ok=True)
-    process = subprocess.Popen(
+    with _kills.started(
         arguments(folder, "--workers", "2", *more, grid=SETTINGS),
         cwd=folder,
         env={**os.environ, "PHASE": phase},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        _kills.wait_until(phase, moments.get(phase, marker.exists), 150)
+    ) as process:
+        _kills.wait_until(phase, marker.exists, 150)
         (os.killpg if whole else os.kill)(process.pid, signal.SIGTERM)
         begin = time.monotonic()
         text, _ = process.communicate(timeout=60)
         assert time.monotonic() - begin < SOON, (phase, whole)
         _kills.wait_until("all have ended", partial(_kills.deserted, process.pid))
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
     assert "Traceback" not in text, text
     return process.returncode, text
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # eight sweeps
 @pytest.mark.parametrize("whole", [False, True], ids=["main process", "all processes"])
 def test_in_every_phase(tmp_path: Path, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     furnish(tmp_path)

@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from lit_byz.config import kept_help
 from lit_byz.config.help import catalogue
+from tests.cli._doors import spent
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("torch", "lightning", "mlflow", "torchvision", "sklearn", "matplotlib", "scipy", "pandas")
@@ -26,7 +26,8 @@ print(json.dumps([name for name in {HEAVY} if name in sys.modules]), file=sys.st
 
 
 def asked(cache: Path, *command: str) -> tuple[str, str, float]:
-    begin = time.perf_counter()
+    """What a command prints, to either stream, and its CPU seconds."""
+    begin = spent()
     done = subprocess.run(
         [sys.executable, *command],
         env={**os.environ, "PYTHONPATH": str(ROOT), "LIT_BYZ_CACHE": str(cache)},
@@ -36,7 +37,7 @@ def asked(cache: Path, *command: str) -> tuple[str, str, float]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout, done.stderr, time.perf_counter() - begin
+    return done.stdout, done.stderr, spent() - begin
 
 
 def test_help_imports_nothing_heavy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,10 +73,13 @@ def test_the_kept_text_follows_the_sources(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.slow
 def test_times(tmp_path: Path) -> None:
-    """The goals are 1.5 s and 8 s on an idle machine; this one may be busy, so thrice as much."""
+    """The goals are 1.5 s and 8 s on an idle machine.
+
+    On one that others use too, a command takes more of a core itself: so twice as much.
+    """
     train = str(ROOT / "pipelines" / "train.py")
     asked(tmp_path, train, "--help")
-    assert min(asked(tmp_path, train, "--help")[2] for _ in range(3)) < 3 * 1.5
+    assert min(asked(tmp_path, train, "--help")[2] for _ in range(3)) < 2 * 1.5
     settings = ("dataset=digits", "model=logreg", "attack=sf", "--quiet")
     asked(tmp_path, train, *settings, "train.steps=1")
-    assert min(asked(tmp_path, train, *settings, f"train.steps={n}")[2] for n in (2, 3)) < 3 * 8
+    assert min(asked(tmp_path, train, *settings, f"train.steps={n}")[2] for n in (2, 3)) < 2 * 8

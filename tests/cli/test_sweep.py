@@ -2,11 +2,9 @@
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -180,80 +178,15 @@ def test_in_processes_of_its_own(undisturbed: tuple[Path, dict[str, Any]], tmp_p
     assert len(rows(tmp_path, RUNS)) == 8
 
 
-# Who is killed: the main process with all of its own, it alone, a child that computes, or the
-# process that children are forked from. Where a sweep is gone it is started again.
-VICTIMS = ("group", "main", *["child"] * 3, "origin", "group", *["child"] * 2, "main")
-# Gives a kill more moments to fall into; the numbers stay as they are.
-SLOW = """
-import time
-from lightning.pytorch.callbacks import Callback
-
-class Slow(Callback):
-    def on_train_batch_end(self, *_):
-        time.sleep(0.06)
-"""
-
-
-@pytest.mark.slow
-def test_ten_kills_at_random_moments_lose_nothing(
-    undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "slow.py").write_text(SLOW)
-    monkeypatch.setenv("LIT_BYZ_IMPORT", "slow")
-    grid = {**GRID, "trainer": {"callbacks": ["slow.Slow"]}}
-    command = arguments(tmp_path, "--workers", "2", grid=grid)
-    chance = random.Random(6)
-    kills = 0
-    while kills < len(VICTIMS):
-        process = subprocess.Popen(
-            command,
-            cwd=tmp_path,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        most = 10.0  # seconds: a sweep takes that long to start its first runs
-        while process.poll() is None and kills < len(VICTIMS):
-            victim = VICTIMS[kills]
-            time.sleep(chance.uniform(0.0, most))
-            if _kills.kill(process, victim, chance):
-                kills += 1
-                most = 4.0
-            if victim in ("group", "main"):
-                process.wait()
-        code = process.wait()
-        assert code != 0, "the sweep was complete before all kills were done"
-        assert code != 2, "the sweep was refused"
-        _kills.wait_until("all children have ended", partial(_kills.deserted, process.pid))
-        assert not _kills.finished_halves(tmp_path)
-    done = sweep(tmp_path, "--json", grid=grid)
-    assert done.returncode == 0, done.stderr
-    assert results(done)["cells"] == undisturbed[1]["cells"]
-    ended = [status for _, status in rows(tmp_path, RUNS)]
-    assert set(ended) <= {"FINISHED", "KILLED"}
-    finished = [identity for identity, status in rows(tmp_path, RUNS) if status == "FINISHED"]
-    assert len(finished) == len(set(finished)) == 8
-    repeated = rows(
-        tmp_path,
-        "select count(*) from (select 1 from metrics where key = 'train/loss' "
-        "group by run_uuid, step having count(*) > 1)",
-    )
-    assert repeated == [(0,)]
-    assert not list(tmp_path.glob("mlruns/checkpoints/*/*.part"))
-
-
 @pytest.mark.slow
 def test_two_sweeps_at_once_share_the_work(
     undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
     command = arguments(tmp_path, "--json", "--workers", "1")
-    both = [
-        subprocess.Popen(
-            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for _ in range(2)
-    ]
-    answers = [process.communicate(timeout=200)[0] for process in both]
+    here: dict[str, Any] = {"cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with _kills.started(command, **here) as one, _kills.started(command, **here) as other:
+        both = (one, other)
+        answers = [process.communicate(timeout=250)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
     assert all(json.loads(text)["cells"] == undisturbed[1]["cells"] for text in answers)
     identities = [identity for identity, _ in rows(tmp_path, RUNS)]
@@ -265,20 +198,13 @@ def test_two_sweeps_at_once_share_the_work(
 @pytest.mark.slow
 def test_interrupted_sweeps_say_so(tmp_path: Path) -> None:
     furnish(tmp_path)
-    process = subprocess.Popen(
-        arguments(tmp_path, "train.steps=100000"),
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    command = arguments(tmp_path, "train.steps=100000")
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     checkpoints = partial(tmp_path.glob, "mlruns/checkpoints/*/last.ckpt")
-    try:
-        _kills.wait_until("there is a checkpoint", lambda: list(checkpoints()), 60)
-    finally:  # it would go on for hours
+    with _kills.started(command, cwd=tmp_path, **pipes) as process:
+        _kills.wait_until("there is a checkpoint", lambda: list(checkpoints()), 150)
         os.killpg(process.pid, signal.SIGINT)
-    text, _ = process.communicate(timeout=60)
+        text, _ = process.communicate(timeout=100)
     assert process.returncode == 130
     assert "the same command goes on" in text
     assert "missing)" in text

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import yaml
 
 from lit_byz.report.drawing import FORMATS
 from pipelines import tune
+from tests.cli import _kills
 from tests.cli._sweeps import RUNS
 from tests.execution._runs import MODULE, duplicates, rows, tags_of, write_users_parts
 from tests.tracking._stores import new_store
@@ -54,16 +54,12 @@ def command(folder: Path, *more: str, cell: Any = None) -> int:
     return tune.main(arguments(folder, "--executor", "inline", *more, cell=cell))
 
 
-def start(folder: Path, *more: str, cell: Any = None) -> "subprocess.Popen[str]":
+def started(
+    folder: Path, *more: str, cell: Any = None
+) -> "contextlib.AbstractContextManager[subprocess.Popen[str]]":
     words = [sys.executable, str(ROOT / "pipelines" / "tune.py")]
-    return subprocess.Popen(
-        [*words, *arguments(folder, *more, cell=cell)],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return _kills.started([*words, *arguments(folder, *more, cell=cell)], cwd=folder, **pipes)
 
 
 def study_of(
@@ -88,6 +84,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("study")
     with (made / "study.json").open("w") as file, contextlib.redirect_stdout(file):
         assert command(made, "--json") == 0
+    # As it is now: a test adds trials to the study.
+    (made / "kinds.json").write_text(json.dumps(dict(rows(made, KINDS))))  # type: ignore[arg-type]
     return made
 
 
@@ -106,7 +104,7 @@ def test_hierarchy_ids_and_files(folder: Path, study: dict[str, Any]) -> None:
         assert trial["runs_pruned"] == 6 - len(trial["runs"])
         for run in trial["runs"].values():
             assert tags_of(folder, run["run_id"])["mlflow.parentRunId"] == trial["mlflow_run_id"]
-    kinds = dict(rows(folder, KINDS))  # type: ignore[arg-type]
+    kinds = json.loads((folder / "kinds.json").read_text())
     assert {kind: kinds[kind] for kind in ("tuning", "trial")} == {"tuning": 1, "trial": 4}
     assert study["cost"]["computed"] == study["cost"]["runs"] - study["cost"]["pruned"]
     assert set(study["comparisons"]) == {"clip=arc"}
@@ -137,23 +135,48 @@ def test_again_computes_nothing_and_more_trials_are_added(
     assert len(set(settled(longer))) == 5
 
 
+# Notes in a file which run has begun; the third of a process, and those after it, take their time.
+HELD = """
+import os
+import time
+from lightning.pytorch.callbacks import Callback
+
+class Held(Callback):
+    def on_train_start(self, *_):
+        if "BEGUN" in os.environ:
+            with open(os.environ["BEGUN"], "ab") as file:
+                file.write(b".")
+
+    def on_train_batch_end(self, *_):
+        if "BEGUN" in os.environ and os.path.getsize(os.environ["BEGUN"]) >= 3:
+            time.sleep(2)
+"""
+
+
 @pytest.mark.slow
 def test_killed_and_interrupted_studies_go_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "held_runs.py").write_text(HELD)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("LIT_BYZ_IMPORT", "held_runs")
+    cell = {**TWO_RUNS, "trainer": {"callbacks": ["held_runs.Held"]}}
     for sent, executor in ((signal.SIGKILL, "inline"), (signal.SIGINT, "processes")):
-        process = start(tmp_path, "--executor", executor, "--workers", "1", cell=TWO_RUNS)
-        known = len(rows(tmp_path, RUNS))
-        deadline = time.monotonic() + 60
-        while len(rows(tmp_path, RUNS)) < known + 3:
-            assert time.monotonic() < deadline
-            assert process.poll() is None
-            time.sleep(0.02)
-        os.killpg(process.pid, sent)
-        text, _ = process.communicate(timeout=60)
+        begun = tmp_path / executor
+        monkeypatch.setenv("BEGUN", str(begun))
+        with started(tmp_path, "--executor", executor, "--workers", "1", cell=cell) as process:
+
+            def in_the_third(process: Any = process, begun: Path = begun) -> bool:
+                assert process.poll() is None
+                return begun.exists() and begun.stat().st_size == 3
+
+            _kills.wait_until("the third run has begun", in_the_third, 150)
+            os.killpg(process.pid, sent)
+            text, _ = process.communicate(timeout=100)
+    monkeypatch.delenv("BEGUN")
     assert process.returncode == 130
     assert "the same command goes on from here" in text
-    study = study_of(tmp_path, capsys, cell=TWO_RUNS)
+    study = study_of(tmp_path, capsys, cell=cell)
     assert len(set(settled(study))) == 4
     runs = rows(tmp_path, RUNS)
     finished = [identity for identity, status in runs if status == "FINISHED"]
@@ -168,8 +191,12 @@ def test_killed_and_interrupted_studies_go_on(
 
 @pytest.mark.slow
 def test_two_processes_share_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    both = [start(tmp_path, "--executor", "inline", cell=ONE_RUN) for _ in range(2)]
-    texts = [process.communicate(timeout=100)[0] for process in both]
+    with (
+        started(tmp_path, "--executor", "inline", cell=ONE_RUN) as one,
+        started(tmp_path, "--executor", "inline", cell=ONE_RUN) as other,
+    ):
+        both = (one, other)
+        texts = [process.communicate(timeout=250)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0], texts
     study = study_of(tmp_path, capsys, cell=ONE_RUN)
     assert len(set(settled(study))) == len(study["trials"]) == 4

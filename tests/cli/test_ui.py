@@ -6,16 +6,17 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lit_byz.cli.ui import main
 from lit_byz.execution.ui_server import choose_port
 from lit_byz.tracking import Store, open_store
+from tests.cli import _kills
 from tests.cli._sweeps import ROOT
 from tests.tracking._ledgers import end, some_points
 from tests.tracking._stores import new_store
@@ -101,24 +102,28 @@ def test_it_serves_this_machine_until_a_signal(tmp_path: Path, number: signal.Si
     port = choose_port(None)
     command = [sys.executable, str(ROOT / "pipelines" / "ui.py"), "--no-browser"]
     command += [run_id, "--port", str(port)]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert "starting MLflow's UI on sqlite:///mlruns/mlflow.db" in process.stdout.readline()
-        link = process.stdout.readline().strip()
-        expected = rf"http://127\.0\.0\.1:{port}/#/experiments/\d+/runs/{run_id}\?.*"
-        assert re.fullmatch(expected, link)
-        with urllib.request.urlopen(link.partition("#")[0], timeout=20) as page:
-            assert b"MLflow" in page.read()
-        family = below(process.pid)
-        assert family
-        process.send_signal(number)
-        assert process.wait(30) == 0
-        assert process.stderr is not None
-        assert "Traceback" not in process.stderr.read()
-    deadline = time.monotonic() + 10
-    while any(Path(f"/proc/{each}").exists() for each in family) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not [each for each in family if Path(f"/proc/{each}").exists()]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with _kills.started(command, cwd=tmp_path, **pipes) as process:
+        try:
+            assert process.stdout is not None
+            assert "starting MLflow's UI on sqlite:///mlruns/mlflow.db" in process.stdout.readline()
+            link = process.stdout.readline().strip()
+            expected = rf"http://127\.0\.0\.1:{port}/#/experiments/\d+/runs/{run_id}\?.*"
+            assert re.fullmatch(expected, link)
+            with urllib.request.urlopen(link.partition("#")[0], timeout=120) as page:
+                assert b"MLflow" in page.read()
+            family = below(process.pid)
+            assert family
+            process.send_signal(number)
+            assert process.wait(60) == 0
+            assert process.stderr is not None
+            assert "Traceback" not in process.stderr.read()
+        finally:  # a server is in a session of its own, which outlives the command
+            for each in below(process.pid):
+                os.kill(each, signal.SIGKILL)
+    _kills.wait_until(
+        "all of it has ended",
+        lambda: not any(Path(f"/proc/{each}").exists() for each in family),
+        60,
+    )
     assert sorted(os.listdir(tmp_path)) == ["mlruns"]  # noqa: PTH208

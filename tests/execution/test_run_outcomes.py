@@ -120,8 +120,9 @@ def test_a_checkpoint_that_cannot_be_deleted_fails_no_run(
     class Obstruct(Callback):
         def on_train_end(self, trainer: Any, pl_module: Any) -> None:
             (checkpoint,) = tmp_path.glob("checkpoints/*/last.ckpt")
-            checkpoint.unlink()
-            (checkpoint / "full").mkdir(parents=True)
+            # A link to a folder is nothing that may be followed and emptied.
+            elsewhere = checkpoint.parent.rename(tmp_path / "elsewhere")
+            checkpoint.parent.symlink_to(elsewhere)
 
     settings = ["train.steps=4", "train.checkpoint_every=2", "attack=sf"]
     result = quick(tmp_path, *settings, callbacks=[Obstruct()])

@@ -52,7 +52,10 @@ def test_killed_at_once(tmp_path: Path) -> None:
     assert died.returncode == -signal.SIGKILL, died.stderr.decode()
     (run_id,) = _runs.run_ids(store)
     assert _runs.status_of(store, run_id) == "RUNNING"  # nobody was left to say more
-    assert _runs.steps_of(store, run_id, "clip/threshold") == list(range(5))
+    # Those of the checkpoint; those after it too where a machine took seconds for them.
+    written = _runs.steps_of(store, run_id, "clip/threshold")
+    assert written == list(range(len(written)))
+    assert 5 <= len(written) <= 8
     result = go_on(store, parameters, *settings)
     assert (result.status, result.resumed_at, result.run_id) == ("finished", 5, run_id)
     assert_same_run(uninterrupted(tmp_path / "whole", settings), store, parameters)

@@ -3,14 +3,15 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lit_byz.execution import started as module
 from lit_byz.execution.started import MARK, Started, boot, start
+from tests.cli._kills import wait_until
 
 LEAVES_A_CHILD = "sleep 60 & echo $!"
 
@@ -29,14 +30,15 @@ def run(folder: Path, *command: str) -> Started:
     return started
 
 
-def test_all_of_a_session_is_ended(tmp_path: Path) -> None:
+def test_all_of_a_session_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The children do not hear what the shell is told: they are killed, when that is over."""
+    waits, graces = module._wait, iter([0.1, 60.0])
+    monkeypatch.setattr(module, "_wait", lambda until, _: waits(until, next(graces)))
     started = run(tmp_path, "sh", "-c", "sleep 60 & sleep 60 & wait")
-    deadline = time.monotonic() + 10
-    while len(started.members()) < 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until("it has two children", lambda: len(started.members()) == 3, 60)
     assert started.alive
-    assert started.end(grace=0.5)  # the children do not hear what the shell is told
+    assert started.end()
+    assert next(graces, None) is None
     assert started.members() == []
     assert not started.alive
     assert not started.end()
@@ -87,10 +89,13 @@ def test_what_a_dead_process_left_is_ended_if_it_has_the_mark(tmp_path: Path, ou
 
 
 def test_what_it_computes_is_counted_in_sessions_of_their_own_too(tmp_path: Path) -> None:
-    loop = "i=0; while [ $i -lt 500000 ]; do i=$((i + 1)); done"
+    # It ends when it is told to; were this process killed, after so many seconds of computing.
+    loop = f"echo $$ > {tmp_path}/loop; ulimit -t 60; while :; do :; done"
     started = run(tmp_path, "sh", "-c", f"setsid -w sh -c '{loop}'; :")
-    deadline = time.monotonic() + 20
-    while started.cpu_seconds() < 0.1:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    started.end()
+    try:
+        wait_until("it has computed", lambda: started.cpu_seconds() >= 0.1, 60)
+        looping = int((tmp_path / "loop").read_text())
+        assert looping not in started.members()
+    finally:
+        started.end(signal.SIGKILL)
+        os.kill(int((tmp_path / "loop").read_text()), signal.SIGKILL)

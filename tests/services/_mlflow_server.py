@@ -64,6 +64,13 @@ class MlflowServer:
             self._process.wait()
             self._process = None
 
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Kill it, and start it again."""
+        self.kill()
+        yield
+        self.start()
+
 
 @contextlib.contextmanager
 def mlflow_server(database: str, folder: Path) -> Iterator[MlflowServer]:

@@ -48,13 +48,29 @@ class PostgreSQL:
         self._call("initdb", *access, "--no-locale", "--encoding=UTF8", "--no-sync")
 
     def start(self) -> None:
+        """Start it, and wait until it answers."""
         # A crash of this program alone loses nothing that was handed to the operating system.
         settings = f"-p {self.port} -c listen_addresses=127.0.0.1 -c fsync=off -k {self.folder}"
-        self._call("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", settings, "start")
+        patiently = ("-w", "-t", "180")
+        self._call("pg_ctl", *patiently, "-l", str(self.folder / "log"), "-o", settings, "start")
 
     def crash(self) -> None:
         """End it without a word to those who are connected; it has to recover afterwards."""
         self._call("pg_ctl", "-m", "immediate", "stop")
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Crash it, and start it again, whatever happens meanwhile: others have it after us."""
+        self.crash()
+        try:
+            yield
+        finally:
+            self.start()
+
+    def end(self) -> None:
+        """Crash it if it runs."""
+        if (self.folder / "data" / "postmaster.pid").exists():
+            self.crash()
 
     def address(self, database: str = "postgres") -> str:
         password = quote(SECRET, safe="")
@@ -84,8 +100,8 @@ def postgresql() -> Iterator[PostgreSQL]:
     """A server that runs."""
     with TemporaryDirectory() as name:
         server = PostgreSQL(Path(name))
-        server.start()
         try:
+            server.start()
             yield server
         finally:
-            server.crash()
+            server.end()

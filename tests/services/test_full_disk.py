@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli._kills import deserted, wait_until
+from tests.cli._kills import deserted, started, wait_until
 from tests.cli._sweeps import RUNS, arguments, furnish, results, rows, sweep
 from tests.faults._mounts import small_disk
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.services, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -27,12 +27,10 @@ def test_a_sweep_ends_with_one_line_and_goes_on_later(disk: Path, left: int) -> 
     command = [*arguments(disk), "--workers", "2"]
     with (disk / "ballast").open("wb", buffering=0) as file:
         file.write(bytes(shutil.disk_usage(disk).free - left))
-    with subprocess.Popen(
-        command, cwd=disk, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as full:
+    with started(command, cwd=disk, stderr=subprocess.PIPE) as full:
         _, said = full.communicate(timeout=200)
-    assert full.returncode == 1
-    wait_until("no process stays behind", lambda: deserted(full.pid))
+        assert full.returncode == 1
+        wait_until("no process stays behind", lambda: deserted(full.pid), 60)
     lines = [line for line in said.splitlines() if not line.endswith("…")]
     assert len(lines) <= 2 + 8 + 1, said  # what is computed, the runs, the end
     assert lines[-1].startswith("error: no space left on the disk: make some, then the same ")

@@ -6,18 +6,35 @@ import pytest
 
 from lit_byz.tracking import Tracker
 from lit_byz.tracking.cells import metrics_of
-from lit_byz.tracking.evaluations import mean_of_last, means
+from lit_byz.tracking.evaluations import means
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.records import CellRecord, CellResult, PlannedRun
 from tests.tracking._ledgers import end, make_ledger, some_points
 
 
 def test_the_mean_of_the_last_five() -> None:
-    assert mean_of_last([0.9, 0.1, 0.2, 0.3, 0.4, 0.5]) == pytest.approx(0.3)
-    assert mean_of_last([0.2, 0.4]) == pytest.approx(0.3)
-    found = means({"test/accuracy": [(9, 0.2), (19, 0.4)], "test/loss": [(9, 1.0)]})
+    six = list(enumerate([0.9, 0.1, 0.2, 0.3, 0.4, 0.5]))
+    assert means({"test/accuracy": six}, "finished") == {"test/mean_last_5": pytest.approx(0.3)}
+    found = means({"test/accuracy": [(9, 0.2), (19, 0.4)], "test/loss": [(9, 1.0)]}, "finished")
     assert found == {"test/mean_last_5": pytest.approx(0.3)}
-    assert means({"test/accuracy": []}) == {}
+    assert means({"test/accuracy": []}, "finished") == {}
+
+
+def test_a_run_that_diverged_has_no_mean_of_better_times() -> None:
+    history = {"test/accuracy": [(49, 0.6), (99, 0.7), (107, 0.1)], "val/accuracy": [(107, 0.2)]}
+    expected = {"test/mean_last_5": 0.1, "val/mean_last_5": 0.2}
+    assert means(history, "diverged") == expected
+
+
+def test_nor_has_one_that_recorded_it(tmp_path: Path) -> None:
+    ledger = make_ledger(tmp_path)
+    (point,) = some_points(tmp_path, ("sf",))
+    tracker = Tracker(ledger.store, end(point, "diverged", 0.7))
+    tracker.log_metrics({"test/accuracy": 0.1, "test/mean_last_5": 0.5}, 107)
+    tracker.save()
+    outcome = ledger.look_up([point])[point.identity].outcome
+    assert outcome is not None
+    assert (outcome.last_accuracy, outcome.mean_last) == (0.1, 0.1)
 
 
 def cell(*outcomes: Outcome | None) -> CellResult:

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar
 
 import pytest
@@ -15,6 +15,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from sqlalchemy.exc import OperationalError
 
+from lit_byz.tracking import patience as module
 from lit_byz.tracking.patience import Patience, StoreGone, is_away, patient
 from lit_byz.tracking.reach import quiet
 
@@ -44,53 +45,66 @@ class Server(http.server.BaseHTTPRequestHandler):
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     quiet()
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setattr(module, "SHORT", 0.02)
+    monkeypatch.setattr(Server, "failures", [])
 
 
 @pytest.fixture
-def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def place() -> Iterator[socket.socket]:
+    """A port that nobody else can take, and at which nobody answers as yet."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken
 
 
 @contextmanager
-def serving(port: int) -> Iterator[None]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", port), Server) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield
-        running.shutdown()
+def serving(place: socket.socket) -> Iterator[None]:
+    address = place.getsockname()
+    with http.server.ThreadingHTTPServer(address, Server, bind_and_activate=False) as running:
+        running.socket.close()
+        running.socket = place
+        running.server_activate()
+        threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True).start()
+        try:
+            yield
+        finally:
+            running.shutdown()
 
 
-def made(port: int, seconds: float = 20.0) -> tuple[Patience, list[str]]:
+def made(place: socket.socket, seconds: float = 250.0) -> tuple[Patience, list[str]]:
     told: list[str] = []
-    return Patience(f"http://me:{SECRET}@127.0.0.1:{port}", seconds, told.append), told
+    return Patience(f"http://me:{SECRET}@127.0.0.1:{port(place)}", seconds, told.append), told
 
 
-def test_a_store_that_comes_back_answers(port: int) -> None:
-    patience, told = made(port)
+def port(place: socket.socket) -> int:
+    return int(place.getsockname()[1])
+
+
+def test_a_store_that_comes_back_answers(place: socket.socket) -> None:
+    """As soon as it is said to be away."""
+    patience, told = made(place)
     client = patient(MlflowClient(tracking_uri=patience.uri), patience)
+    with ExitStack() as stack:
 
-    def later() -> None:
-        time.sleep(0.5)
-        with serving(port):
-            time.sleep(3)
+        def come_back(text: str) -> None:
+            told.append(text)
+            if len(told) == 1:
+                stack.enter_context(serving(place))
 
-    thread = threading.Thread(target=later)
-    thread.start()
-    assert client.get_experiment_by_name("one").experiment_id == "7"
-    thread.join()
+        patience.tell = come_back
+        assert client.get_experiment_by_name("one").experiment_id == "7"
     first, last = told
     assert first.startswith("store away since ")
-    assert "runs go on for at most 20 s" in first
+    assert "runs go on for at most 250 s" in first
     assert last.startswith("store back after ")
     assert SECRET not in "".join(told)
     assert not patience.away
 
 
-def test_what_passes_is_asked_again(port: int) -> None:
-    patience, told = made(port)
+def test_what_passes_is_asked_again(place: socket.socket) -> None:
+    patience, told = made(place)
     client = patient(MlflowClient(tracking_uri=patience.uri), patience)
-    with serving(port):
+    with serving(place):
         Server.failures += [503, 502, 500]
         assert client.get_experiment_by_name("one").experiment_id == "7"
         assert not Server.failures
@@ -100,26 +114,51 @@ def test_what_passes_is_asked_again(port: int) -> None:
     assert len(told) == 2
 
 
-def test_patience_ends(port: int) -> None:
-    patience, told = made(port, 0.3)
+class Clock:
+    """A module ``time`` in which nothing but waiting takes any."""
+
+    strftime = staticmethod(time.strftime)
+    seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+def test_patience_ends(place: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    patience, told = made(place, 50)
     client = patient(MlflowClient(tracking_uri=patience.uri), patience)
-    begin = time.monotonic()
     with pytest.raises(StoreGone) as error:
         client.get_experiment_by_name("one")
-    assert 0.3 <= time.monotonic() - begin < 5
-    assert str(error.value).startswith(f"tracking.uri = http://me:***@127.0.0.1:{port}: away since")
+    assert 50 <= clock.seconds <= 50 + module.LONG
+    begin = f"tracking.uri = http://me:***@127.0.0.1:{port(place)}: away since"
+    assert str(error.value).startswith(begin)
     assert len(told) == 1
     assert patience.over
 
 
-def test_nobody_waits_who_is_asked_to_end(port: int) -> None:
-    patience, _ = made(port, 60)
+def test_nobody_waits_who_is_asked_to_end(
+    place: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even until the next attempt."""
+    monkeypatch.setattr(module, "SHORT", 200.0)
+    patience, told = made(place, 1000)
     client = patient(MlflowClient(tracking_uri=patience.uri), patience)
-    threading.Timer(0.3, lambda: setattr(patience, "hurried", True)).start()
+
+    def hurry(text: str) -> None:
+        told.append(text)
+        threading.Timer(0.3, lambda: setattr(patience, "hurried", True)).start()
+
+    patience.tell = hurry
     begin = time.monotonic()
     with pytest.raises(StoreGone):
         client.get_experiment_by_name("one")
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 100
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize(

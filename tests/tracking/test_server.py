@@ -103,5 +103,5 @@ def test_nothing_that_is_kept_shows_the_password(
         shown = address.replace("//", "//me:***@")
         assert store.ui_command == f"lit-byz ui 'tracking.uri={shown}'"
         assert page_of_run(store, "1", "a_run").link == (
-            f"{shown}/#/experiments/1/runs/a_run?workflowType=machine_learning"
+            f"{address}/#/experiments/1/runs/a_run?workflowType=machine_learning"
         )

@@ -19,6 +19,9 @@ from tests.tracking._stores import new_store
 
 SETTINGS = ["dataset=digits", "model=logreg", "workers.honest=6", "train.steps=45"]
 SETTINGS += ["train.eval_every=10", "train.checkpoint_every=0", "attack=foe@coarse"]
+SETTINGS += ["data.validation=0.1"]
+# Of these not a bit is lost, nor the step.
+EXACT = ("test/initial_accuracy", "test/accuracy", "test/loss", "val/accuracy", "val/loss")
 
 
 def silent(done: int, count: int) -> None:
@@ -73,8 +76,9 @@ def test_what_a_file_holds(home: Path, tmp_path: Path) -> None:
     store, experiment = opened(home)
     for run in runs:
         (known,) = store.find(experiment, run["identity"])
-        exact = store.history(known.info.run_id, "test/accuracy")
-        assert list(zip(*run["series"]["test/accuracy"], strict=True)) == exact
+        for key in EXACT:
+            exact = store.history(known.info.run_id, key)
+            assert list(zip(*run["series"][key], strict=True)) == exact, key
         thresholds = dict(store.history(known.info.run_id, "clip/threshold"))
         steps, values = run["series"]["clip/threshold"]
         assert steps == [0, EVERY, 2 * EVERY, 44]
@@ -90,9 +94,9 @@ def test_what_a_file_holds(home: Path, tmp_path: Path) -> None:
         assert brought.data.params["attack.search"] == "coarse"
         for key, value in known.data.metrics.items():
             assert brought.data.metrics[key] == pytest.approx(value, rel=1e-4)
-        assert other.history(brought.info.run_id, "test/accuracy") == store.history(
-            known.info.run_id, "test/accuracy"
-        )
+        for key in EXACT:
+            came = other.history(brought.info.run_id, key)
+            assert came == store.history(known.info.run_id, key) != [], key
 
 
 def better(run: dict[str, Any]) -> None:

@@ -1,0 +1,44 @@
+"""What a store has in short, where it is asked in MLflow's own way, as servers are."""
+
+from pathlib import Path
+
+import pytest
+
+from lit_byz.tracking import tables
+from lit_byz.tracking.ledger import KINDS
+from lit_byz.tracking.records import StudyRecord
+from lit_byz.tracking.shown import entries
+from tests.tracking._ledgers import end, make_ledger, outcomes_of, record_of, some_points
+
+MANY = len(KINDS) + 1  # studies than which fewer are asked for one by one
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with several studies of one cell each."""
+    made = tmp_path_factory.mktemp("studies")
+    found = some_points(made)
+    for place, point in enumerate(found):
+        end(point, "finished", 0.5 + 0.1 * place)
+    for number in range(MANY):
+        ledger = make_ledger(made)
+        ledger.open_study(StudyRecord("sweep", f"key {number}", "a sweep", {}))
+        ledger.open_cell(record_of(found), found[0])
+        ledger.write_cell(record_of(found), outcomes_of(ledger, found), last=True)
+    return made
+
+
+@pytest.mark.parametrize("by_tables", [True, False])
+@pytest.mark.parametrize("few", [MANY - 1, MANY])
+def test_many_studies_have_their_cells(
+    folder: Path, few: int, by_tables: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracking = {"uri": f"sqlite:///{folder}/mlflow.db", "experiment": "lit_byz"}
+    monkeypatch.setattr(tables, "FEW", few)
+    if not by_tables:
+        monkeypatch.setattr(tables, "is_read", lambda uri: False)
+    found, left = entries(tracking)
+    studies = [entry for entry in found if entry.kind == "sweep"]
+    assert left == 0
+    assert len(studies) == MANY
+    assert {(s.cells, s.exact, s.low, s.high) for s in studies} == {(1, 1, 0.5, 0.5)}
