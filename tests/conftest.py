@@ -17,6 +17,8 @@ for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
+from lit_byz._compiler import compiler  # noqa: E402
+
 # Reproducible and unhurried: the same examples on every machine, and no failure because a shared
 # core was busy.
 settings.register_profile(
@@ -46,6 +48,20 @@ def _single_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Compiled code is tested where it can be made: the package does without, and so do these."""
+    if compiler() is None:
+        left_out = [item for item in items if item.get_closest_marker("compiler")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_report_header() -> str | None:
+    """What is left out is said."""
+    said = "no C++ compiler: the tests of compiled code (mark compiler) are left out"
+    return said if compiler() is None else None
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -12,7 +12,6 @@ import functools
 import hashlib
 import os
 import platform
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from typing import Any
 import torch
 
 from lit_byz._cache import TOLD, is_own, private_folder
+from lit_byz._compiler import compiler
 from lit_byz._instructions import KNOWN, VARIABLE, chosen
 from lit_byz._native._signatures import SUFFIX, declare
 from lit_byz._warn import warn
@@ -39,13 +39,6 @@ FLAGS = (
     *("-O3", "-std=c++17", "-fPIC", "-pthread", "-fno-strict-aliasing"),
     *("-fno-math-errno", "-ffinite-math-only", "-fno-signed-zeros"),
 )
-
-
-def _compiler() -> str | None:
-    for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
-        if name and shutil.which(name):
-            return name
-    return None
 
 
 def _openmp(compiler: str) -> tuple[str, ...]:
@@ -164,12 +157,12 @@ def made_of(isa: str) -> Iterator[None]:
 # Apart from the switches, so that switching back and forth costs nothing.
 @functools.cache
 def _loaded(isa: str) -> ctypes.CDLL | None:
-    compiler = _compiler()
-    if compiler is None:
+    command = compiler()
+    if command is None:
         return None
     try:
-        with _place(compiler, isa) as target:
-            return declare(ctypes.CDLL(str(_build(compiler, isa, target))))
+        with _place(command, isa) as target:
+            return declare(ctypes.CDLL(str(_build(command, isa, target))))
     except OSError as error:
         warn(f"no compiled kernels, using plain torch: {error}")
         return None

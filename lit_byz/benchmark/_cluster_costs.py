@@ -36,7 +36,8 @@ class Sizes:
     tasks: int
 
 
-FULL = Sizes(steps=1000, slow=20.0, seconds=10.0, sweep=("seed=[1]",), tasks=500)
+# Slow enough for several signs of life of the run's claim.
+FULL = Sizes(steps=1000, slow=130.0, seconds=10.0, sweep=("seed=[1]",), tasks=500)
 QUICK = Sizes(steps=50, slow=5.0, seconds=3.0, sweep=("seed=[1]", "workers.f=[1]"), tasks=50)
 
 

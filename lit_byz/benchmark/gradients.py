@@ -18,6 +18,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from lit_byz._streams import Stream, torch_generator
+from lit_byz._threads import threads
 from lit_byz.benchmark import _harness
 from lit_byz.benchmark._progress import Cases
 from lit_byz.benchmark._timing import machine, take_turns
@@ -129,28 +130,26 @@ def _measure(
     rows = x.new_zeros(honest, task.flat.size)
     buffers = task.layers.buffers(0, 0, honest, batch_size)
 
-    def step(threads: int, method: str) -> Callable[[Tensor], None]:
+    def step(count: int, method: str) -> Callable[[Tensor], None]:
         def gradients(images: Tensor) -> None:
-            torch.set_num_threads(threads)
-            METHODS[method](task, rows, 0.1, images, y, buffers)
-            if images.is_cuda:
-                torch.cuda.synchronize()
+            with threads(count):
+                METHODS[method](task, rows, 0.1, images, y, buffers)
+                if images.is_cuda:
+                    torch.cuda.synchronize()
 
         return gradients
 
     methods = [m for m in METHODS if m != "joined" or supports_joined(model)]
-    steps = {f"{m} {threads}": step(threads, m) for threads in THREADS for m in methods}
-    before = torch.get_num_threads()
+    steps = {f"{m} {count}": step(count, m) for count in THREADS for m in methods}
     timed = take_turns(steps, x, repeats=repeats, budget=budget)
-    torch.set_num_threads(before)
     default = gradient_methods.default_method(name, model, x[0], device=device, simple=True)
     found = []
-    for threads in THREADS:
+    for count in THREADS:
         # The shortest, as whatever else the machine does can only add.
-        seconds = {m: min(timed.seconds[f"{m} {threads}"]) for m in methods}
+        seconds = {m: min(timed.seconds[f"{m} {count}"]) for m in methods}
         fastest = min(seconds.values())
         found += [
-            Row(name, honest, batch_size, threads, m, taken, taken / fastest, m == default)
+            Row(name, honest, batch_size, count, m, taken, taken / fastest, m == default)
             for m, taken in seconds.items()
         ]
     return found

@@ -4,12 +4,12 @@ One thread, everything in turns, and of every ratio the best of a few attempts: 
 machine does adds to one side or to both, and rarely to every attempt.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from lit_byz._threads import threads
 from lit_byz.benchmark import _byzfl
 from lit_byz.benchmark._simulations import (
     floors,
@@ -29,7 +29,7 @@ TURNS = 4
 
 def step_ratio(attack: str) -> float:
     """Our fastest step under an attack over the fastest of plain torch's passes."""
-    with one_thread():
+    with threads(1):
         batches = synthetic_batches(HONEST)
         plain = floors(batches)
         module = our_module(batches, attack, F, steps=TURNS + 1)
@@ -39,7 +39,7 @@ def step_ratio(attack: str) -> float:
 
 def server_ratio(byzfl: Any) -> float:
     """Our CWTM∘NNM∘ARC over ByzFL's, the fastest of each."""
-    with one_thread():
+    with threads(1):
         functions: dict[str, Callable[[torch.Tensor], object]] = {
             "ours": _byzfl.our_server("cwtm", F, arc=True, nnm=True),
             "byzfl": _byzfl.their_server(byzfl, "cwtm", F, arc=True, nnm=True),
@@ -51,14 +51,3 @@ def server_ratio(byzfl: Any) -> float:
 def ratio(name: str) -> float:
     """One of the guarded ratios; lower is better."""
     return server_ratio(_byzfl.load()) if name == SERVER else step_ratio(name)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch with one thread meanwhile."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -45,6 +45,15 @@ def test_a_part_with_too_much_to_do_sets_the_pace() -> None:
 
 
 def test_no_run_is_shorter_than_the_longest() -> None:
+    idle = replace(COSTS, server_run=0.02, server_second=0.0, notes_per_second=1e6)
+    row = project(WORK, idle, 100_000)
+    assert row.bottleneck == "longest run"
+    assert row.hours * 3600 == pytest.approx(200)
+    assert row.runs_per_second == pytest.approx(18)
+
+
+def test_a_part_with_too_much_to_do_makes_the_longest_run_longer() -> None:
     row = project(WORK, COSTS, 100_000)
-    assert row.bottleneck in ("longest run", "driver", "board", "server", "database")
-    assert row.hours * 3600 >= 200
+    assert row.bottleneck == "server"
+    assert row.server == pytest.approx((18 * 0.2 + 1800 * 0.001) / 2)
+    assert row.hours * 3600 == pytest.approx(200 * row.server)

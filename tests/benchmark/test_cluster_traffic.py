@@ -1,13 +1,16 @@
 """Requests are said again with ids of their own, in order, by several clients."""
 
 import http.server
+import itertools
 import json
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from lit_byz.benchmark import _traffic
 from lit_byz.benchmark._traffic import Request, recorded, replay
 
 RUN = "0123456789abcdef0123456789abcdef"
@@ -48,15 +51,15 @@ def server() -> Iterator[Server]:
         thread.join()
 
 
-def test_recorded_and_said_again(server: Server) -> None:
+def test_recorded_and_said_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     import requests
 
     address = f"http://127.0.0.1:{server.server_port}"
     with recorded() as found:
-        made = requests.post(f"{address}/api/runs/create", json={"tag": "f" * 64}, timeout=5)
+        made = requests.post(f"{address}/api/runs/create", json={"tag": "f" * 64}, timeout=60)
         run_id = made.json()["run"]["info"]["run_id"]
-        requests.post(f"{address}/api/runs/log-batch", json={"run_id": run_id}, timeout=5)
-        requests.post(f"{address}/nothing", json={"run_id": run_id}, timeout=5)
+        requests.post(f"{address}/api/runs/log-batch", json={"run_id": run_id}, timeout=60)
+        requests.post(f"{address}/nothing", json={"run_id": run_id}, timeout=60)
     assert [request.name for request in found] == [
         "POST /api/runs/create",
         "POST /api/runs/log-batch",
@@ -65,7 +68,11 @@ def test_recorded_and_said_again(server: Server) -> None:
     assert [request.status for request in found] == [200, 200, 404]
     assert found[0].made == run_id.encode()
     server.said.clear()
-    again = replay(address, found, clients=1, seconds=0.05)
+    # A clock that goes on by a second whenever somebody looks: two rounds begin in time.
+    clock = itertools.count()
+    monkeypatch.setattr(_traffic, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    again = replay(address, found, clients=1, seconds=2.5)
+    assert again.rounds == 2
     assert again.requests == 3 * again.rounds == len(server.said)
     assert again.differently == 0
     (_, kind, created), (_, _, logged), _ = server.said[:3]

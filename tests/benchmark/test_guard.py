@@ -1,8 +1,9 @@
 """No ratio of the benchmark may worsen by much against what stands in ``ratios.json``.
 
-What a processor with the same instructions shows differs by less than the margin; a kernel that is
-not taken any more, or a copy too many in every step, by more. After a change that is faster, or a
-new instruction set: ``python -m tests.benchmark.test_guard`` writes this machine's ratios.
+A kernel that is not taken any more, or a copy too many in every step, shows in these ratios by more
+than the margin; what another processor, or a neighbour that uses the caches, does to them should
+not. After a change that is faster, or for a new instruction set, on a machine that does nothing
+else: ``python -m tests.benchmark.test_guard`` writes this machine's ratios.
 """
 
 import json
@@ -10,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from lit_byz._native import instructions
+from lit_byz._native import instructions, plain_torch
 from lit_byz.benchmark import guard
 
 RATIOS = Path(__file__).with_name("ratios.json")
-MARGIN = 1.6
 ATTEMPTS = 4
 NAMES = (*guard.ATTACKS, guard.SERVER)
+# The server's pass is bound by memory, which a neighbour slows down more than ByzFL's sorting.
+MARGINS = {**dict.fromkeys(guard.ATTACKS, 2.0), guard.SERVER: 3.0}
 
 
 def reference(name: str) -> float:
@@ -26,6 +28,11 @@ def reference(name: str) -> float:
     return float(found[name])
 
 
+def most(name: str) -> float:
+    """What a ratio may be."""
+    return MARGINS[name] * reference(name)
+
+
 def test_every_ratio_has_its_reference() -> None:
     assert all(0 < reference(name) < 10 for name in NAMES)
 
@@ -33,13 +40,20 @@ def test_every_ratio_has_its_reference() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_ratio_worsens(name: str) -> None:
-    most = MARGIN * reference(name)
     tried = []
     for _ in range(ATTEMPTS):
         tried.append(guard.ratio(name))
-        if tried[-1] <= most:
+        if tried[-1] <= most(name):
             return
-    pytest.fail(f"{name}: {tried}, at most {most:.3g} with {instructions()}")
+    pytest.fail(f"{name}: {tried}, at most {most(name):.3g} with {instructions()}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["foe", guard.SERVER])
+def test_kernels_that_are_not_taken_are_noticed(name: str) -> None:
+    with plain_torch():
+        worse = guard.ratio(name)
+    assert worse > most(name)
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """The benchmarks of complete runs and of sweeps, on little; their numbers mean nothing."""
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,15 +19,18 @@ def test_complete_runs(
     monkeypatch.setattr(run, "QUICK_STEPS", 4)
     monkeypatch.setattr(run, "FLOOR_REPEATS", 1)
     asked = ["run", "--quick", "--only", "sf", "--dataset", "digits", "--out", str(tmp_path)]
+    begin = time.perf_counter()
     assert benchmark.main(asked) == 0
+    taken = time.perf_counter() - begin
     content = json.loads((tmp_path / "run.json").read_text())
     (row,) = content["rows"]
-    parts = ("in_steps", "evaluation", "tracking", "checkpoints", "other")
-    assert all(row[part] >= 0 for part in parts)
-    assert row["evaluation"] > 0
-    assert sum(row[part] for part in parts) == pytest.approx(row["everything"])
+    assert (row["attack"], row["steps"], row["runs"]) == ("sf", 4, 2)
+    assert all(row[part] > 0 for part in ("in_steps", "evaluation", "tracking", "floor"))
+    assert row["checkpoints"] >= 0
+    assert row["other"] >= 0  # else something is counted twice
+    assert row["everything"] < taken
     assert 1 < row["over_steps_low"] <= row["over_steps"] <= row["over_steps_high"]
-    assert row["over_floor"] == pytest.approx(row["everything"] / row["floor"])
+    assert row["over_floor"] > 0
     assert list(content["goals"]) == ["sf: a complete run takes at most 1.15× its steps"]
     assert "complete runs on digits" in capsys.readouterr().out
 
@@ -61,9 +65,12 @@ def test_a_sweep_with_its_start_up(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert benchmark.main(["sweep", "--quick", "--only", "quickstart", "--out", str(tmp_path)]) == 0
     (row,) = json.loads((tmp_path / "sweep.json").read_text())["rows"]
     assert (row["runs"], row["steps"]) == (2, 5)
-    assert row["floors"] == pytest.approx(2 * 5 * row["floor"])
-    assert row["efficiency"] == pytest.approx(row["floors"] / (row["wall"] * row["cores"]))
-    assert 0 < row["start_up"] < row["wall"]
+    assert row["floor"] > 0
+    assert row["efficiency"] > 0
+    # Runs lie between the start and the end, no more of them at once than there are cores.
+    assert min(row["start_up"], row["winding_up"], row["busy"]) > 0
+    assert row["start_up"] + row["winding_up"] < row["wall"]
+    assert row["busy"] < row["wall"] * row["cores"]
     assert row["goal"] is None
 
 
