@@ -4,15 +4,25 @@ import pytest
 
 from tests._each import each
 
-seen: list[tuple[int, int, str]] = []
+
+def test_every_case_is_run() -> None:
+    seen: list[tuple[int, int, str, str]] = []
+
+    @each("n, f", [(3, 1), (5, 2)])
+    @each("kind", ["a", "b"])
+    def check(n: int, f: int, kind: str, fixture: str) -> None:
+        seen.append((n, f, kind, fixture))
+
+    check(fixture="x")
+    assert seen == [(3, 1, "a", "x"), (3, 1, "b", "x"), (5, 2, "a", "x"), (5, 2, "b", "x")]
 
 
 @each("n, f", [(3, 1), (5, 2)])
 @each("kind", ["a", "b"])
-def test_every_case_is_run(n: int, f: int, kind: str, request: pytest.FixtureRequest) -> None:
-    assert request.node.name == "test_every_case_is_run"
-    seen.append((n, f, kind))
-    assert seen == [(3, 1, "a"), (3, 1, "b"), (5, 2, "a"), (5, 2, "b")][: len(seen)]
+def test_fixtures_are_given_and_it_is_one_test(
+    n: int, f: int, kind: str, request: pytest.FixtureRequest
+) -> None:
+    assert request.node.name == "test_fixtures_are_given_and_it_is_one_test"
 
 
 @pytest.mark.parametrize("failure", [AssertionError, pytest.fail.Exception])

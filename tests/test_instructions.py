@@ -168,6 +168,7 @@ def test_runs_say_what_they_were_computed_with(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # many tests, and perhaps a compilation before them
 @pytest.mark.parametrize("name", AVAILABLE[1:])
 def test_the_kernels_own_tests(name: str) -> None:
     """Those that the default run has seen pass with the widest instructions."""

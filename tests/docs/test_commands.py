@@ -3,31 +3,37 @@
 tests/cli/test_documented.py has those that take settings, tests/docs/test_site.py `mkdocs build`.
 """
 
+import gzip
 import importlib
+import json
 import pydoc
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from lit_byz.cli import door
 from lit_byz.cli.benchmark import BENCHMARKS
 from lit_byz.cli.command import Parser
-from tests.cli._documented import ROOT, SOURCES, commands, of, of_pipeline
+from tests.cli._documented import ROOT, SOURCES, commands, of, of_pipeline, ours
 from tests.tracking._stores import new_store
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-# Commands that no test types as they stand. What can be parsed of them is, below.
+# Commands that no test types as they stand, ours as ``lit-byz`` has them, by whichever door they
+# are shown. What can be parsed of them is, below.
 NOT_RUN = {
-    "python pipelines/benchmark.py": "minutes of measuring; tests/*/test_benchmark.py runs parts",
-    "python pipelines/cluster.py up": "servers; tests/cli/test_cluster.py starts and ends them",
+    "lit-byz benchmark": "minutes of measuring; tests/*/test_benchmark.py runs parts",
+    "lit-byz cluster up": "servers; tests/cli/test_cluster.py starts and ends them",
+    "lit-byz ui": "a server that stays; tests/cli/test_ui.py starts and ends it",
     "python docs/screenshot.py": "Chromium; tests/docs/test_screenshot.py takes the picture",
     "python -m tests.test_numerics": "writes committed results; tests/test_numerics.py reads them",
-    "python pipelines/ui.py": "a server that stays; tests/cli/test_ui.py starts and ends it",
     "pip wheel": "minutes without a cache; tests/test_wheel.py builds and installs one",
     "pip install": "changes the environment; .ci/run installs, names of extras are checked",
     "pytest": "is what runs this; marks and folders are checked",
@@ -43,34 +49,102 @@ NOT_RUN = {
     "apt-get install": "changes the system; .ci/run installs what tests need",
 }
 RUN = (
-    *(f"python pipelines/{name}.py" for name in ("train", "sweep", "tune", "init_scaling")),
-    *(f"python pipelines/{name}.py" for name in ("breakdown", "report", "evaluate", "data")),
-    "python pipelines/cluster.py status",
-    "python pipelines/cluster.py down",
-    "python examples/",
+    *(f"lit-byz {name}" for name in ("train", "sweep", "tune", "init-scaling", "breakdown")),
+    *(f"lit-byz {name}" for name in ("report", "evaluate", "data", "list", "completion")),
+    *("lit-byz cluster status", "lit-byz cluster down"),
+    *(f"python examples/{path.name}" for path in (ROOT / "examples").glob("*.py")),
     "python -m pydoc",
-    "python -m lit_byz",
-    "lit-byz",
     "mkdocs build",
 )
-
-
-def main_of(name: str) -> object:
-    return importlib.import_module(f"pipelines.{name}").main
+DOOR = ("lit-byz", "lit-byz --help", "lit-byz --version")  # and nothing behind them
+NAMES = [name.replace("-", "_") for name in door.COMMANDS]
 
 
 def call(line: str, *more: str) -> int:
     name, *words = shlex.split(line)
-    return int(main_of(name)([*words, *more]))  # type: ignore[operator]
+    return door.main([name.replace("_", "-"), *words, *more])
+
+
+def by_the_door(command: str) -> str:
+    """A command as it is, one of ours as ``lit-byz`` has it."""
+    found = ours(command)
+    if found is None:
+        return command.replace("python -m lit_byz", "lit-byz")
+    return f"lit-byz {found[0].replace('_', '-')} {found[1]}".strip()
+
+
+def is_one_of(command: str, begins: Iterable[str]) -> bool:
+    return any(f"{command} ".startswith(f"{begin} ") for begin in begins)
 
 
 def test_every_command_is_run_or_has_a_reason() -> None:
-    unknown = {c: s.name for c, s in commands().items() if not c.startswith((*RUN, *NOT_RUN))}
-    assert unknown == {}
-    unused = [begin for begin in NOT_RUN if not any(c.startswith(begin) for c in commands())]
-    assert unused == []
-    for command in commands():
+    typed = {by_the_door(command): source.name for command, source in commands().items()}
+    known = [c for c in typed if c in DOOR or is_one_of(c, [*RUN, *NOT_RUN])]
+    assert {c: source for c, source in typed.items() if c not in known} == {}
+    assert [begin for begin in NOT_RUN if not any(is_one_of(c, [begin]) for c in typed)] == []
+    for command in typed:
         assert shlex.split(command)
+
+
+def test_ours_are_there() -> None:
+    """By the door that is shown, with a name that it knows."""
+    for command in commands():
+        found = ours(command)
+        if found is not None:
+            assert found[0].replace("_", "-") in door.COMMANDS, command
+            if command.startswith("python pipelines/"):
+                assert (ROOT / "pipelines" / f"{found[0]}.py").exists(), command
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in of("lit-byz", "python -m lit_byz") if ours(line) is None]
+)
+def test_the_door_itself(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert door.main(shlex.split(by_the_door(line))[1:]) == 0
+    assert "lit-byz" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", [c for c in of_pipeline(*NAMES) if "--help" in c.split()])
+def test_help(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        call(line)
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: ")
+
+
+@pytest.mark.parametrize(
+    "line", [c for c in of_pipeline("list", "completion") if "--help" not in c.split()]
+)
+def test_lists_and_completions(
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert call(line) == 0, capsys.readouterr().err
+    told = capsys.readouterr().out
+    if "--json" in line:
+        assert json.loads(told) == {"entries": [], "left_out": 0}
+    elif line.split()[1:]:
+        assert len(told.splitlines()) >= 4  # a script, or what can be chosen
+    else:
+        assert told.startswith("nothing is there yet")
+
+
+@pytest.mark.parametrize("line", of_pipeline("ui"))
+def test_pages_of_a_store_that_is_not_there(
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What is typed is understood: the store is all that is missing."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert call(line) == 2
+    assert "there is no store yet" in capsys.readouterr().err
 
 
 @pytest.mark.slow  # for what they import
@@ -88,13 +162,12 @@ def test_clusters_that_are_not_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [call(line) for line in of_pipeline("cluster") if "up" not in line] == [1, 0]
 
 
+# Another one trains for longer than a moment: tests/training/test_stock_trainer.py runs it.
 @pytest.mark.parametrize(
-    "line", [line for line in of("python") if line.startswith("python examples/")]
+    "line", [line for line in of("python") if re.match(r"python examples/(?!stock_trainer)", line)]
 )
 def test_examples(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script, *words = shlex.split(line)[1:]
-    if "stock_trainer" in script:
-        return  # tests/training/test_stock_trainer.py runs it, for longer than a moment
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [script, *words])
     runpy.run_path(str(ROOT / script), run_name="__main__")
@@ -171,23 +244,42 @@ def test_reports(
             continue  # the page with everything takes minutes; tests/report/paper draw small ones
         if line.startswith("report export"):
             (tmp_path / "runs.jsonl.gz").unlink()
+        shutil.rmtree(tmp_path / "outputs", ignore_errors=True)
         only_png = ["--formats", "png"] if "paper/" in line else []
         code = call(line.replace("RUN_ID", run_id), *only_png)
-        assert code == 0, f"{line}: {capsys.readouterr().err}"
+        told = capsys.readouterr()
+        assert code == 0, f"{line}: {told.err}"
+        if line.startswith("report export"):
+            assert gzip.decompress((tmp_path / "runs.jsonl.gz").read_bytes()).count(b"\n") >= 2
+        elif line.startswith("report list"):
+            assert "paper/fig1a" in told.out
+        elif not line.startswith("report import"):
+            drawn = [path.name for path in (tmp_path / "outputs").rglob("*.png")]
+            assert drawn, line
+            assert any(name in told.out for name in drawn)
 
 
 @pytest.mark.slow
-def test_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They find the accuracies that the run has ended with, and had at its best."""
     from lit_byz import train
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path))
     settings = ["model=logreg", "train.steps=4", "train.eval_every=2", "tracking.model=both"]
-    run_id = str(train(settings).run_id)
+    result = train(settings)
     lines = of_pipeline("evaluate")
     assert len(lines) >= 3
     for line in lines:
-        assert call(line.replace("RUN_ID", run_id)) == 0
+        capsys.readouterr()
+        assert call(line.replace("RUN_ID", str(result.run_id))) == 0
+        expected = result.max_accuracy if "which=best" in line else result.accuracy
+        told = capsys.readouterr().out
+        assert f"\naccuracy {expected:.4f}, loss " in told
+        (table,) = re.findall(r"numbers (\S+\.csv)", told)
+        assert (tmp_path / table).exists()
 
 
 @pytest.mark.data
@@ -195,13 +287,3 @@ def test_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for line in of_pipeline("data"):
         assert call(line.replace(" --root out", "")) == 0  # into the cache, where they are
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [path for path in SOURCES if path.suffix == ".md"])
-def test_python_in_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of Python run as they stand."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path))
-    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
-        exec(compile(block, str(page), "exec"), {})

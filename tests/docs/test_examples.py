@@ -72,6 +72,7 @@ def test_own_data() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_notebook(tmp_path: Path) -> None:
     """Executed anew: the same words, a figure, and ARC ahead; what is committed has its outputs."""
     import nbformat
@@ -81,7 +82,7 @@ def test_the_notebook(tmp_path: Path) -> None:
     assert (EXAMPLES / "two_runs.ipynb").stat().st_size < 100_000
     notebook = nbformat.from_dict({**committed, "cells": [dict(c) for c in committed.cells]})
     NotebookClient(
-        notebook, timeout=250, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     ).execute()
     for cells in (committed.cells, notebook.cells):
         first, second = (cell for cell in cells if cell.cell_type == "code")

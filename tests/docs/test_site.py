@@ -1,14 +1,15 @@
 """The documentation as a site: built without a warning, and open without a network."""
 
 import importlib
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from lit_byz.attacks import ATTACKS
 from lit_byz.config.components import GROUPS, options
@@ -68,24 +69,35 @@ def test_the_readme_lists_every_option() -> None:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("site")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built once, also where several processes share these tests."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with FileLock(shared / "site.lock"):
+        if not (shared / "site").exists():
+            build(shared / "site")
+    return shared / "site"
+
+
+def build(folder: Path) -> None:
+    new = folder.with_suffix(".new")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
     built = subprocess.run(
-        [*command, "--site-dir", str(folder)],
+        [*command, "--site-dir", str(new)],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
-        env={"PATH": "", "PYTHONPATH": str(ROOT), "HOME": str(folder), "NO_MKDOCS_2_WARNING": "1"},
+        timeout=800,
+        env={"PATH": "", "PYTHONPATH": str(ROOT), "HOME": str(new), "NO_MKDOCS_2_WARNING": "1"},
     )
     assert built.returncode == 0, built.stderr
     assert "WARNING" not in built.stderr
-    return folder
+    new.rename(folder)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 40
@@ -107,6 +119,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_what_is_generated(site: Path) -> None:
     configuration = (site / "reference" / "configuration.html").read_text(encoding="utf-8")
     for group in GROUPS:
@@ -126,6 +139,7 @@ def test_what_is_generated(site: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_formulas_and_examples(site: Path) -> None:
     for name in ("robust_dsgd", "clipping", "rules", "attacks", "measure", "theory"):
         page = (site / "concepts" / f"{name}.html").read_text(encoding="utf-8")

@@ -18,6 +18,7 @@ from tests.cli._studies import run
 from tests.cli._sweeps import ROOT, arguments
 from tests.faults import pace
 from tests.faults._records import Entry, Verdict, compare, entries
+from tests.faults._steps import Notes, look_at_steps
 from tests.faults._tally import entry
 from tests.tracking._stores import new_store, uri
 
@@ -34,6 +35,11 @@ OWN = f"{pace.__name__},tests.data._tiny"  # modules whose classes the grids nam
 TABLE = "outputs/worst_case.csv"
 # A sweep that has not become complete by then never will.
 MOST_CALLS = 5
+# Steps that runs may go on by while a fault is on its way to them.
+MEANWHILE = 6
+# Two runs that want to write at each of their checkpoints, and so at least every ten steps, take
+# more than these only if they go on without a store.
+WITHOUT_STORE = 21
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,9 @@ class Disturbed:
     """A sweep in a folder of its own, with a store that is read from ``database``.
 
     Moments are counted in steps that all runs together have taken: a seeded number of them means
-    the same on a slow machine.
+    the same on a slow machine. And on a fast one, or for a test that is held up itself: beyond the
+    moment that is waited for runs take a few steps at most, until they are let on. No sweep is
+    complete before the faults that it is to survive.
     """
 
     folder: Path
@@ -67,17 +75,18 @@ class Disturbed:
     store: str | None = None
     database: str = ""
     options: Sequence[str] = ("--workers", "2")
-    longest: float = 150.0  # seconds of one call
-    seconds: float = 0.02  # that a step takes longer, so that there are moments to choose from
+    longest: float = 300.0  # seconds of one call, on a machine that is very busy
+    seconds: float = 0.01  # that a step takes longer, so that there are moments to choose from
     environment: Mapping[str, str] = field(default_factory=dict)
+    forgets: int | None = None  # steps behind a checkpoint; default: all between two of them
     codes: list[int] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     process: "subprocess.Popen[bytes] | None" = None
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.notes = self.folder.parent / f"{self.folder.name}-steps"
-        self.notes.mkdir(exist_ok=True)
+        self.notes = Notes(self.folder.parent / f"{self.folder.name}-steps")
+        self.notes.folder.mkdir(exist_ok=True)
         if self.store is None:
             self.database = self.database or new_store(self.folder / "mlruns")
         self.database = self.database or self.store or ""
@@ -87,12 +96,13 @@ class Disturbed:
         return self.folder / "mlruns" / "checkpoints"
 
     def start(self) -> "subprocess.Popen[bytes]":
-        """Call the command, in a session of its own."""
+        """Call the command, in a session of its own; each run waits after its first step."""
         assert self.process is None
+        self.notes.allow(self.steps)
         where = [] if self.store is None else [f"tracking.uri={self.store}"]
         command = arguments(self.folder, *where, *self.options, grid=self.grid)
         paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        told = {"PYTHONPATH": paths, "LIT_BYZ_IMPORT": OWN, pace.FOLDER: str(self.notes)}
+        told = {"PYTHONPATH": paths, "LIT_BYZ_IMPORT": OWN, pace.FOLDER: str(self.notes.folder)}
         told |= {pace.SECONDS: str(self.seconds), **self.environment}
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
@@ -107,7 +117,7 @@ class Disturbed:
 
     @property
     def _output(self) -> Path:
-        return self.notes.with_name(f"{self.folder.name}-{len(self.codes)}.log")
+        return self.folder.with_name(f"{self.folder.name}-{len(self.codes)}.log")
 
     @property
     def output(self) -> str:
@@ -115,9 +125,10 @@ class Disturbed:
         return self._output.read_text() if self.process is not None else self.said[-1]
 
     def wait(self, seconds: float | None = None) -> int:
-        """The exit code of the call that is on, and of all its processes none left."""
+        """Let the call that is on go on; its exit code, and of all its processes none left."""
         process = self.process
         assert process is not None
+        self.let_go()
         try:
             code = process.wait(seconds or self.longest)
         except subprocess.TimeoutExpired:
@@ -133,24 +144,39 @@ class Disturbed:
 
     @property
     def steps(self) -> int:
-        return sum(path.stat().st_size for path in self.notes.iterdir())
+        return self.notes.count
+
+    def let_go(self) -> None:
+        """Let runs take as many steps as they like."""
+        self.notes.allow()
 
     def after(self, steps: int) -> bool:
-        """Wait for so many more steps; whether the call was still on then."""
-        process, target = self.process, self.steps + steps
+        """Wait for so many more steps, while runs go on; whether the call was still on then."""
+        target = self.steps + steps
+        self.notes.allow(target + MEANWHILE)
+        return self._wait_for(lambda: self.steps >= target)
+
+    def held(self, steps: int) -> bool:
+        """The same, and the runs that would go on wait."""
+        target = self.steps + steps
+        self.notes.allow(target)
+        return self._wait_for(lambda: self.steps >= target and bool(self.notes.waiting()))
+
+    def held_each(self, steps: int, runs: int = 2) -> bool:
+        """Wait until so many runs have taken so many steps each, and wait."""
+        self.notes.allow(each=steps)
+        return self._wait_for(lambda: len(self.notes.waiting()) >= runs)
+
+    def _wait_for(self, moment: Callable[[], bool]) -> bool:
+        process = self.process
         assert process is not None
         deadline = time.monotonic() + self.longest
-        while self.steps < target:
+        while not moment():
             if process.poll() is not None:
                 return False
             assert time.monotonic() < deadline, f"no more steps: {self.output[-2000:]}"
             time.sleep(0.005)
         return process.poll() is None
-
-    def computing(self) -> list[int]:
-        """The processes that have computed a step, and live, those that take steps now first."""
-        notes = sorted(self.notes.iterdir(), key=lambda path: -path.stat().st_mtime)
-        return [int(path.name) for path in notes if Path(f"/proc/{path.name}").exists()]
 
     def send(self, number: int) -> None:
         """Send a signal to all processes of the call that is on."""
@@ -173,7 +199,12 @@ class Disturbed:
 
     def compare(self, reference: Reference) -> Verdict:
         """What the complete sweep has, run by run, metric by metric, and its table."""
-        verdict = compare(reference.found, entries(self.database))
+        found = entries(self.database)
+        verdict = compare(reference.found, found)
+        given_up = [e.run_id for e in found if e.kind == "run" and e.status != "FINISHED"]
+        every = self.grid["train"]["checkpoint_every"]
+        forgets = every if self.forgets is None else self.forgets
+        look_at_steps(self.notes.steps(), given_up, forgets, verdict)
         if (self.folder / TABLE).read_text() != reference.table:
             verdict.wrong.append(f"another table: {(self.folder / TABLE).read_text()}")
         left = [*self.checkpoints.glob("*/*")] if self.checkpoints.exists() else []

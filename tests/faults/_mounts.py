@@ -6,10 +6,28 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+ROOT = [] if os.geteuid() == 0 else ["sudo", "-n"]
+
 
 def _call(*words: str | Path) -> None:
-    root = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    subprocess.run([*root, *words], check=True, capture_output=True)
+    subprocess.run([*ROOT, *words], check=True, capture_output=True)
+
+
+@contextlib.contextmanager
+def _mounted(folder: Path, *how: str | Path) -> Iterator[None]:
+    """Have something mounted at ``folder``, for no longer than this process lives."""
+    _call("mount", *how, folder)
+    # It unmounts when its input ends: because we say so, or because somebody has killed us.
+    guard = subprocess.Popen(
+        ["sh", "-c", 'read -r _; exec "$@"', "sh", *ROOT, "umount", "--lazy", folder],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        guard.communicate(timeout=60)
+    assert guard.returncode == 0
 
 
 @contextlib.contextmanager
@@ -17,11 +35,8 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
     """A disk of a few megabytes at ``folder``."""
     folder.mkdir(parents=True)
     owner = f"uid={os.geteuid()},gid={os.getegid()}"
-    _call("mount", "-t", "tmpfs", "-o", f"size={megabytes}m,{owner}", "tmpfs", folder)
-    try:
+    with _mounted(folder, "-t", "tmpfs", "-o", f"size={megabytes}m,{owner}", "tmpfs"):
         yield
-    finally:
-        _call("umount", "--lazy", folder)
 
 
 @contextlib.contextmanager
@@ -40,9 +55,6 @@ def full(folder: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def read_only(folder: Path) -> Iterator[None]:
     """Nothing below ``folder`` can be opened for writing, or made, for a while."""
-    _call("mount", "--bind", folder, folder)
-    try:
+    with _mounted(folder, "--bind", folder):
         _call("mount", "-o", "remount,bind,ro", folder)
         yield
-    finally:
-        _call("umount", "--lazy", folder)

@@ -18,6 +18,7 @@ RUNS = """
     left join tags s on s.run_uuid = r.run_uuid and s.key = 'lit_byz.status'
 """
 POINTS = "select run_uuid, key, step, value, is_nan from metrics"
+LATEST = "select run_uuid, key, value, is_nan from latest_metrics"
 # Attempts may end so and be followed by others; the docs say when.
 GIVEN_UP = ("KILLED",)
 
@@ -34,6 +35,7 @@ class Entry:
     kind: str
     outcome: str | None  # finished or diverged, for example
     points: Mapping[Point, list[float]]
+    latest: Mapping[str, float]  # what MLflow's pages show
 
 
 def rows(address: str, query: str) -> list[tuple[Any, ...]]:
@@ -47,7 +49,13 @@ def entries(address: str) -> list[Entry]:
     points: dict[str, dict[Point, list[float]]] = defaultdict(lambda: defaultdict(list))
     for run_id, key, step, value, is_nan in rows(address, POINTS):
         points[run_id][key, int(step)].append(math.nan if is_nan else float(value))
-    return [Entry(*row, points=dict(points[row[0]])) for row in rows(address, RUNS)]
+    latest: dict[str, dict[str, float]] = defaultdict(dict)
+    for run_id, key, value, is_nan in rows(address, LATEST):
+        latest[run_id][key] = math.nan if is_nan else float(value)
+    return [
+        Entry(*row, points=dict(points[row[0]]), latest=latest[row[0]])
+        for row in rows(address, RUNS)
+    ]
 
 
 @dataclass
@@ -59,11 +67,18 @@ class Verdict:
     lost: int = 0
     doubled: int = 0
     attempts: int = 0  # that were given up, and begun anew
+    resumed: int = 0  # times that a run was gone on with
+    recomputed: int = 0  # steps that were taken again
     wrong: list[str] = field(default_factory=list)
 
     @property
     def sound(self) -> bool:
         return not (self.lost or self.doubled or self.wrong)
+
+    @property
+    def interrupted(self) -> int:
+        """How often a run was."""
+        return self.attempts + self.resumed
 
 
 def compare(reference: list[Entry], found: list[Entry]) -> Verdict:
@@ -74,6 +89,7 @@ def compare(reference: list[Entry], found: list[Entry]) -> Verdict:
         seen = Counter(entry.status for entry in found if entry.kind == kind)
         if seen != expected:
             verdict.wrong.append(f"{kind}: {dict(seen)}, not {dict(expected)}")
+    _compare_studies(reference, found, verdict)
     known = {entry.identity: entry for entry in reference if entry.kind == "run"}
     attempts: dict[str, list[Entry]] = defaultdict(list)
     for entry in found:
@@ -84,6 +100,24 @@ def compare(reference: list[Entry], found: list[Entry]) -> Verdict:
         verdict.runs += 1
         _compare_run(expected_run, attempts[identity], verdict)
     return verdict
+
+
+def _compare_studies(reference: list[Entry], found: list[Entry], verdict: Verdict) -> None:
+    """What studies and their cells say in the end; on the way they have said other things."""
+    known = {entry.identity: entry for entry in reference if entry.kind != "run"}
+    for entry in found:
+        if entry.kind == "run":
+            continue
+        name, expected = f"{entry.kind} {entry.identity[:8]}", known.get(entry.identity)
+        if expected is None:
+            verdict.wrong.append(f"{name}: unknown")
+            continue
+        verdict.points += len(expected.latest)
+        verdict.lost += len(expected.latest.keys() - entry.latest.keys())
+        for key, value in entry.latest.items():
+            if key not in expected.latest or not _same(value, expected.latest[key]):
+                told = expected.latest.get(key, "nothing")
+                verdict.wrong.append(f"{name}: {key} is {value}, not {told}")
 
 
 def _compare_run(expected: Entry, attempts: list[Entry], verdict: Verdict) -> None:

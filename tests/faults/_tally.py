@@ -8,7 +8,7 @@ import pytest
 from tests.faults._records import Verdict
 
 PROPERTY = "faults"
-COUNTS = ("faults", "runs", "points", "lost", "doubled", "wrong", "attempts")
+COUNTS = ("faults", "runs", "points", "lost", "doubled", "wrong", "attempts", "resumed")
 
 
 def entry(kind: str, faults: int, verdict: Verdict | None = None) -> tuple[str, dict[str, Any]]:
@@ -44,4 +44,6 @@ def _words(counts: dict[str, int]) -> str:
     )
     if counts["wrong"]:
         text += f", otherwise wrong {counts['wrong']}"
+    if counts["resumed"]:
+        text += f", gone on with {counts['resumed']}"
     return text + (f", attempts given up {counts['attempts']}" if counts["attempts"] else "")

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import _kills
 from tests.faults._disturbed import Disturbed, Judge, Reference, cleaned_up
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"
+REACHED = 23  # steps, by a run with checkpoints of steps 10 and 20
 
 
 def truncate(path: Path, chance: random.Random) -> None:
@@ -33,14 +33,10 @@ def empty(path: Path, chance: random.Random) -> None:
 
 def killed_with_two_checkpoints(sweep: Disturbed) -> list[Path]:
     """The folders of two runs that have been killed with two checkpoints each."""
-
-    def begun() -> list[Path]:
-        return [path.parent for path in sorted(sweep.checkpoints.glob(f"*/{PREVIOUS}"))]
-
     sweep.start()
-    _kills.wait_until("there are two checkpoints of two runs", lambda: len(begun()) == 2, 90)
+    assert sweep.held_each(REACHED)
     sweep.kill()
-    found = begun()
+    found = [path.parent for path in sorted(sweep.checkpoints.glob(f"*/{PREVIOUS}"))]
     assert len(found) == 2
     return found
 
@@ -48,7 +44,7 @@ def killed_with_two_checkpoints(sweep: Disturbed) -> list[Path]:
 def test_the_last_one(
     tmp_path: Path, reference: Reference, judge: Judge, chance: random.Random
 ) -> None:
-    sweep = Disturbed(tmp_path / "sweep", seconds=0.04)
+    sweep = Disturbed(tmp_path / "sweep", forgets=REACHED - 10)
     with cleaned_up(sweep):
         one, other = killed_with_two_checkpoints(sweep)
         truncate(one / LAST, chance)
@@ -56,13 +52,15 @@ def test_the_last_one(
         sweep.complete()
     verdict = judge("last.ckpt truncated, or bits flipped", 2, sweep, reference)
     assert verdict.attempts == 0  # none was begun anew
+    assert verdict.resumed == 2
+    assert verdict.recomputed == 2 * (REACHED - 10)
     for folder in (one, other):
         assert f"{folder.name}/{LAST} is damaged" in sweep.said[1]
 
 
 def test_both(tmp_path: Path, reference: Reference, judge: Judge, chance: random.Random) -> None:
     """Nothing is left to go on from: the attempt is given up, and the next one is whole."""
-    sweep = Disturbed(tmp_path / "sweep", seconds=0.04)
+    sweep = Disturbed(tmp_path / "sweep", forgets=REACHED)
     with cleaned_up(sweep):
         one, other = killed_with_two_checkpoints(sweep)
         for folder, last, previous in ((one, truncate, flip), (other, empty, truncate)):
@@ -70,5 +68,5 @@ def test_both(tmp_path: Path, reference: Reference, judge: Judge, chance: random
             previous(folder / PREVIOUS, chance)
         sweep.complete()
     verdict = judge("both checkpoints truncated, or bits flipped", 4, sweep, reference)
-    assert verdict.attempts == 2
+    assert (verdict.attempts, verdict.resumed) == (2, 0)
     assert sweep.said[1].count("is damaged") == 4

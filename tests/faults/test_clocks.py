@@ -11,7 +11,7 @@ import pytest
 from tests.faults._clock import Clock
 from tests.faults._disturbed import Disturbed, Judge, Reference, cleaned_up
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 DAY = 24 * 3600
 
@@ -40,4 +40,4 @@ def test_jumps(tmp_path: Path, reference: Reference, judge: Judge, chance: rando
         sweep.kill()
         clock.jump(-2 * DAY)
         sweep.complete()
-    judge("a clock that jumps", 3, sweep, reference)
+    assert judge("a clock that jumps", 3, sweep, reference).interrupted <= 2

@@ -9,7 +9,7 @@ import pytest
 from tests.data import _tiny
 from tests.faults._disturbed import GRID, Disturbed, Judge, cleaned_up, undisturbed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 TINY = {
     **GRID,

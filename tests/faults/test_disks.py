@@ -11,25 +11,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults._disturbed import Disturbed, Judge, Reference, cleaned_up
+from tests.cli import _kills
+from tests.faults._disturbed import WITHOUT_STORE, Disturbed, Judge, Reference, cleaned_up
 from tests.faults._mounts import full, read_only, small_disk
 
+pytestmark = pytest.mark.timeout(900)
+
 LOCK = """
-import sqlite3, sys, time
+import sqlite3, sys
 database = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
 database.execute("BEGIN EXCLUSIVE")
 print("locked", flush=True)
-time.sleep(float(sys.argv[2]))
+sys.stdin.read()
 database.execute("ROLLBACK")
 """
+FULL = "error: no space left on the disk: make some, then the same command goes on: "
 
 
 @pytest.mark.services
-@pytest.mark.parametrize("seconds", [2.0, 15.0])
+@pytest.mark.parametrize("until", ["for a moment", "until it has given up"])
 def test_full(
-    tmp_path: Path, reference: Reference, judge: Judge, chance: random.Random, seconds: float
+    tmp_path: Path, reference: Reference, judge: Judge, chance: random.Random, until: str
 ) -> None:
-    """For a moment, or until the sweep has given up."""
     store = tmp_path / "sweep" / "mlruns"
     with small_disk(store, 32):
         sweep = Disturbed(store.parent)
@@ -37,9 +40,14 @@ def test_full(
             sweep.start()
             assert sweep.after(chance.randrange(40, 150))
             with full(store):
-                _until_its_end(sweep, seconds)
+                if until == "for a moment":
+                    sweep.let_go()
+                    time.sleep(2)
+                else:
+                    assert sweep.wait() == 1
+                    assert sweep.output.splitlines()[-1].startswith(FULL)
             sweep.complete()
-        judge("a full disk", 1, sweep, reference)
+        assert judge("a full disk", 1, sweep, reference).interrupted <= 2
         for said in sweep.said:
             assert "Traceback" not in said
 
@@ -56,8 +64,6 @@ def test_read_only(
         assert sweep.after(chance.randrange(40, 150))
         with read_only(store):
             _until_its_end(sweep, 20)
-            if sweep.process is not None:
-                sweep.kill()
             sweep.start()
             assert sweep.wait() == 1
             lines = [line for line in sweep.output.splitlines() if not line.endswith("…")]
@@ -68,40 +74,52 @@ def test_read_only(
 
 
 @contextlib.contextmanager
-def locked(database: Path, seconds: float) -> Iterator[None]:
-    """Another program has the database to itself for so long."""
-    command = [sys.executable, "-c", LOCK, str(database), str(seconds)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+def locked(database: Path) -> Iterator[None]:
+    """Another program has the database to itself."""
+    command = [sys.executable, "-c", LOCK, str(database)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None
         assert other.stdout is not None
-        assert other.stdout.readline() == b"locked\n"
         try:
+            assert other.stdout.readline() == b"locked\n"
             yield
         finally:
-            other.wait()
+            other.stdin.close()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds", [8.0, 60.0])
+@pytest.mark.parametrize("until", ["for a moment", "until it is told"])
 def test_locked(
-    tmp_path: Path, reference: Reference, judge: Judge, chance: random.Random, seconds: float
+    tmp_path: Path, reference: Reference, judge: Judge, chance: random.Random, until: str
 ) -> None:
     sweep = Disturbed(tmp_path / "sweep")
     database = tmp_path / "sweep" / "mlruns" / "mlflow.db"
     with cleaned_up(sweep):
         sweep.start()
-        assert sweep.after(chance.randrange(40, 150))
-        with locked(database, seconds), pytest.raises(sqlite3.OperationalError):
-            sqlite3.connect(database, timeout=0).execute("BEGIN IMMEDIATE")
+        assert sweep.held(chance.randrange(5, 30))
+        with locked(database):
+            with pytest.raises(sqlite3.OperationalError):
+                sqlite3.connect(database, timeout=0).execute("BEGIN IMMEDIATE")
+            if until == "for a moment":
+                sweep.let_go()
+                time.sleep(8)  # longer than SQLite itself waits
+            else:
+                assert sweep.after(WITHOUT_STORE)
+                _kills.wait_until("it is told", lambda: "store away since" in sweep.output, 90)
         sweep.complete()
-    judge("SQLite locked by another program", 1, sweep, reference)
+    verdict = judge("SQLite locked by another program", 1, sweep, reference)
     assert sweep.codes == [0], sweep.said  # it has waited
+    assert verdict.interrupted == 0
+    assert until == "for a moment" or "store back after" in sweep.output
 
 
 def _until_its_end(sweep: Disturbed, seconds: float) -> None:
-    """Wait for so long, or until the call that is on has ended."""
+    """Wait for the end of the call that is on for so long, then end it."""
     assert sweep.process is not None
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and sweep.process.poll() is None:
-        time.sleep(0.05)
-    if sweep.process.poll() is not None:
+    sweep.let_go()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        sweep.process.wait(seconds)
+    if sweep.process.poll() is None:
+        sweep.kill()
+    else:
         sweep.wait()

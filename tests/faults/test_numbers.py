@@ -9,7 +9,7 @@ import pytest
 from tests.faults import pace
 from tests.faults._disturbed import GRID, Disturbed, Judge, cleaned_up, undisturbed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 POISONED = {
     **GRID,
@@ -44,7 +44,7 @@ def test_diverged(
     sweep = Disturbed(tmp_path / "sweep", grid)
     with cleaned_up(sweep):
         sweep.start()
-        assert sweep.after(chance.randrange(most, 2 * most))
+        assert sweep.held(chance.randrange(most, 2 * most))
         sweep.kill()
         sweep.complete()
     judge(kind, len(runs), sweep, reference)

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ import pytest
 import torch
 
 from lit_byz._native import plain_torch
+from tests.cli import _kills
 from tests.training import _several
+
+pytestmark = pytest.mark.timeout(900)  # processes that wait for each other, on a busy machine
 
 ROOT = Path(__file__).parents[2]
 QUICK = ["cwtm-foe", "gm-alie", "multi_krum-mimic"]
@@ -33,19 +37,26 @@ def run(folder: Path, devices: int, names: list[str]) -> list[dict[str, dict[str
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "DEVICES": str(devices)}
     start = "import lit_byz; from tests.training._several import main; main()"
     command = [sys.executable, "-c", start, str(folder), *names]
-    started = [
-        subprocess.Popen(
-            command,
-            env={**os.environ, **place, "LOCAL_RANK": str(rank), "PYTHONPATH": str(ROOT)},
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(devices)
-    ]
-    said = [process.communicate(timeout=600)[0] for process in started]
-    assert [process.returncode for process in started] == [0] * devices, "\n".join(said)[-3000:]
+    said = [folder / f"said.{rank}" for rank in range(devices)]
+    with ExitStack() as stack:
+        started = []
+        for rank, path in enumerate(said):
+            more = {"LOCAL_RANK": str(rank), "PYTHONPATH": str(ROOT)}
+            out = stack.enter_context(path.open("w"))
+            environment = {**os.environ, **place, **more}
+            streams: dict[str, Any] = {"stdout": out, "stderr": subprocess.STDOUT}
+            process = _kills.started(command, env=environment, cwd=ROOT, **streams)
+            started.append(stack.enter_context(process))
+
+        def over() -> bool:
+            """All have ended, or one has failed, for which the others would wait."""
+            codes = [process.poll() for process in started]
+            return None not in codes or any(codes)
+
+        _kills.wait_until("all have ended", over, 800)
+        codes = [process.poll() for process in started]
+    told = "\n".join(path.read_text() for path in said)
+    assert codes == [0] * devices, told[-3000:]
     return [
         {name: torch.load(folder / f"{name}.{rank}.pt", weights_only=True) for name in names}
         for rank in range(devices)

@@ -209,8 +209,13 @@ def test_the_model_comes_back_as_it_was_given(trips: bool, tmp_path: Path) -> No
     assert model.norm.momentum == 0.3
     assert model.conv.weight.is_contiguous()
     assert not torch.equal(model.conv.weight, before["conv.weight"])
-    assert int(model.norm.num_batches_tracked) >= 0
+    # The statistics have followed the workers', and from now on they follow what passes through.
+    followed = model.norm.running_mean.clone()
+    assert not torch.equal(followed, torch.zeros(4))
+    seen = int(model.norm.num_batches_tracked)
     model.train()(torch.zeros(2, 1, 28, 28))
+    assert int(model.norm.num_batches_tracked) == seen + 1
+    assert not torch.equal(model.norm.running_mean, followed)
 
 
 def test_without_data_one_line_says_what_to_do(tmp_path: Path) -> None:
