@@ -26,6 +26,7 @@ def ask_anew() -> None:
         known.cache_clear()
 
 
+@pytest.mark.compiler
 def test_is_there() -> None:
     assert isinstance(_native.library(), ctypes.CDLL), "the tests need a C++ compiler"
 
@@ -79,6 +80,7 @@ def plant(path: Path, mode: int) -> None:
     ask_anew()
 
 
+@pytest.mark.compiler
 def test_what_another_user_has_put_into_the_cache_is_not_loaded(
     quick_compiler: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +100,7 @@ def test_what_another_user_has_put_into_the_cache_is_not_loaded(
     assert made.read_bytes() == b"planted"
 
 
+@pytest.mark.compiler
 def test_a_home_that_cannot_be_written_to_stops_nothing(
     quick_compiler: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

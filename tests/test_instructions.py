@@ -68,6 +68,7 @@ def passes(rows: torch.Tensor) -> dict[str, torch.Tensor]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+@pytest.mark.compiler
 @each("m, d", [(3, 1), (10, 127), (7, 1000), (2, 4097), (31, 300)])
 @each("dtype", [torch.float32, torch.float64])
 def test_every_pass(isa: str, m: int, d: int, dtype: torch.dtype) -> None:
@@ -91,6 +92,7 @@ def mixed(n: int, copies: int, m: int, seed: int) -> torch.Tensor:
     return c
 
 
+@pytest.mark.compiler
 @each("n, copies", [(2, 1), (3, 3), (11, 1), (11, 4), (39, 9), (40, 1), (41, 1), (60, 5)])
 @each("d", [1, 300])
 def test_many_probes(isa: str, n: int, copies: int, d: int) -> None:
@@ -113,6 +115,7 @@ def test_many_probes(isa: str, n: int, copies: int, d: int) -> None:
                 torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.compiler
 def test_probes_notice_what_is_not_finite(isa: str) -> None:
     rows, centre = draw(4, 200), torch.full((4,), 0.25, dtype=torch.float64)
     c, lengths = mixed(5, 2, 4, seed=0).unsqueeze(0), torch.ones(5)

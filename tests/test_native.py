@@ -12,6 +12,8 @@ from lit_byz import _native
 from lit_byz._native import _signatures
 from tests._each import each
 
+pytestmark = pytest.mark.compiler
+
 SOURCE = "\n".join(
     path.read_text().replace("\\\n", "\n") for path in (*_native.SOURCES, *_native.HEADERS)
 )

@@ -13,7 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 BINARIES = "/usr/lib/postgresql/*/bin"
-SECRET = "not/to-be-seen"
+# Either half is blotted out wherever it stands, so neither is a word that messages have.
+SECRET = "hush/to-be-seen"
 
 
 def _programs() -> Path:

@@ -17,6 +17,8 @@ from lit_byz.training import _convolution
 from lit_byz.training._convolution import add_gradients, with_fast_backward
 from lit_byz.training._joined import _frozen, _probes
 
+pytestmark = pytest.mark.compiler
+
 PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
 
 

@@ -18,6 +18,8 @@ from lit_byz.training.gradients import loop
 from tests.training._models import make
 from tests.training.test_gradients import prepare
 
+pytestmark = pytest.mark.compiler
+
 PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
 
 
