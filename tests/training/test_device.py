@@ -74,7 +74,7 @@ ATTACKS: dict[str, Callable[[], Attack]] = {
 }
 FAST = ("gm", "cwtm")
 # A vector's length; no dimension of a search's small matrices comes near it.
-LARGE = 20_000
+LARGE = 60_000
 
 
 def waits_of_a_step(rule: Rule, attack: Attack, h: int, f: int, d: int) -> Visit:
