@@ -1,6 +1,5 @@
 """What somebody else may have written: into the store, or as the name of a file."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -45,7 +44,6 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 @pytest.mark.parametrize(
     ("typed", "answer", "completed"),
     [
