@@ -7,9 +7,9 @@ only; what a slower processor would take can so be measured, and tested, on a fa
 import os
 import platform
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
+from lit_byz._processor import cpuinfo
 from lit_byz.errors import BadRequest
 
 VARIABLE = "LIT_BYZ_ISA"
@@ -46,12 +46,9 @@ KNOWN = {
 @cache
 def _told() -> frozenset[str]:
     """What the processor says of itself; nothing where the system does not pass it on."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith(("flags", "Features")):
-                return frozenset(line.partition(":")[2].split())
-    except OSError:
-        pass
+    told = cpuinfo("flags", "Features").split()
+    if told:
+        return frozenset(told)
     return frozenset({"asimd"} if platform.machine() in ("arm64", "aarch64") else ())
 
 

@@ -3,9 +3,9 @@
 import os
 import platform
 from functools import cache
-from pathlib import Path
 
 from lit_byz._instructions import KNOWN, available, chosen
+from lit_byz._processor import processor
 
 
 @cache
@@ -20,14 +20,7 @@ def machine() -> str:
 
 
 def _processor() -> str:
-    name = platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() == "model name":
-                name = value.strip()
-    except OSError:
-        return platform.processor() or name
+    name = processor()
     used, has = (KNOWN[known].title for known in (chosen(), available()[0]))
     if used == has:
         return f"{name} ({has})" if has else name

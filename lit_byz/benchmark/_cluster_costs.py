@@ -10,7 +10,7 @@ from typing import Any
 
 from lit_byz.benchmark._database import rates, written
 from lit_byz.benchmark._projection import Costs
-from lit_byz.benchmark._traffic import Request, recorded, replay
+from lit_byz.benchmark._traffic import Replay, Request, recorded, replay
 from lit_byz.execution.cluster_parts import POSTGRESQL, SERVER
 from lit_byz.execution.executor import NextTask, Report, Stopping
 from lit_byz.execution.local_cluster import LocalCluster
@@ -50,8 +50,12 @@ class Measured:
     """That a run makes for every second that it goes on."""
     run_commits: float
     server_requests_per_second: float
-    server_request_cpu: float
-    database_request_cpu: float
+    server_run_cpu: float
+    """For the requests of one run."""
+    database_run_cpu: float
+    server_second_cpu: float
+    """For what a run that goes on asks for in a second: signs of life, metrics in more parts."""
+    database_second_cpu: float
     replies_differ: int
     commits_per_second: float
     rows_per_second: float
@@ -86,8 +90,9 @@ def measure(
     kinds = Counter(request.name for request in requests)
     tell("its requests, from several clients at once")
     replay(cluster.tracking_uri, requests, CLIENTS, 1.0)  # the server's processes get warm
-    with _busy(cluster) as busy:
-        again = replay(cluster.tracking_uri, requests, CLIENTS, sizes.seconds)
+    again, busy = _said(cluster, requests, sizes.seconds)
+    later, busy_later = _said(cluster, more, sizes.seconds)
+    longer = {key: max(0.0, busy_later[key] - busy[key]) / max(slow - fast, 1.0) for key in PARTS}
     tell("artifacts")
     uploads = [_upload(requests)]
     with _busy(cluster) as uploading:
@@ -104,9 +109,11 @@ def measure(
         requests_per_second=max(0.0, len(more) - len(requests)) / max(slow - fast, 1.0),
         run_commits=float(commits),
         server_requests_per_second=again.requests / again.seconds,
-        server_request_cpu=busy["server"] / again.requests,
-        database_request_cpu=busy["database"] / again.requests,
-        replies_differ=again.differently + sent.differently,
+        server_run_cpu=busy["server"],
+        database_run_cpu=busy["database"],
+        server_second_cpu=longer["server"],
+        database_second_cpu=longer["database"],
+        replies_differ=again.differently + later.differently + sent.differently,
         commits_per_second=commits_rate,
         rows_per_second=rows_rate,
         driver_run=wall / runs,
@@ -134,11 +141,11 @@ def costs(m: Measured) -> Costs:
         driver=m.driver_run + m.ray_task_cpu,
         notes_second=1 / REPORT_EVERY,
         notes_per_second=m.ray_notes_per_second,
-        server_run=m.run_requests * m.server_request_cpu + m.driver_server_cpu,
-        server_second=m.requests_per_second * m.server_request_cpu,
+        server_run=m.server_run_cpu + m.driver_server_cpu,
+        server_second=m.server_second_cpu,
         server_byte=m.upload_byte_cpu,
-        database_run=m.run_requests * m.database_request_cpu + m.driver_database_cpu,
-        database_second=m.requests_per_second * m.database_request_cpu,
+        database_run=m.database_run_cpu + m.driver_database_cpu,
+        database_second=m.database_second_cpu,
         commits_run=m.run_commits + m.driver_requests,
         commits_per_second=m.commits_per_second,
     )
@@ -154,6 +161,15 @@ def _busy(cluster: LocalCluster) -> Iterator[dict[str, float]]:
     before, spent = now(), dict.fromkeys(PARTS, 0.0)
     yield spent
     spent |= {key: value - before[key] for key, value in now().items()}
+
+
+def _said(
+    cluster: LocalCluster, requests: list[Request], seconds: float
+) -> tuple[Replay, dict[str, float]]:
+    """A run's requests said again and again, and the CPU seconds that one run's took."""
+    with _busy(cluster) as busy:
+        again = replay(cluster.tracking_uri, requests, CLIENTS, seconds)
+    return again, {key: spent / again.rounds for key, spent in busy.items()}
 
 
 def _record(steps: int, slow: float, seed: int) -> tuple[list[Request], float]:

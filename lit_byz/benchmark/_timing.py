@@ -6,11 +6,11 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
 from lit_byz._native import instructions
+from lit_byz._processor import processor
 from lit_byz.benchmark._ratio import Ratio
 
 
@@ -72,20 +72,10 @@ def free_memory() -> int:
         return 4 << 30
 
 
-def _cpuinfo(key: str) -> str:
-    """What the system says about its first processor; nothing where it does not."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return ""
-    found = (line.partition(":") for line in lines)
-    return next((value.strip() for name, _, value in found if name.strip() == key), "")
-
-
 def machine() -> dict[str, str | int]:
     """What the numbers depend on."""
     return {
-        "processor": _cpuinfo("model name") or platform.processor() or platform.machine(),
+        "processor": processor(),
         "instructions": instructions(),
         "cores": os.cpu_count() or 1,
         "threads": torch.get_num_threads(),

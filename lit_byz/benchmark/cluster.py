@@ -122,9 +122,10 @@ def _print(
         "progress of runs",
         "a run's requests": f"{m.run_requests}, and {m.requests_per_second:.3f} a second; "
         f"{m.run_commits:.0f} commits",
-        "server": f"{m.server_requests_per_second:.0f} requests a second; a request costs it "
-        f"{1e3 * m.server_request_cpu:.2f} ms of CPU, the database "
-        f"{1e3 * m.database_request_cpu:.2f} ms",
+        "server": f"{m.server_requests_per_second:.0f} requests a second; a run costs it "
+        f"{m.server_run_cpu:.2f} s of CPU, the database {m.database_run_cpu:.2f} s, and for every "
+        f"second that it goes on {1e3 * m.server_second_cpu:.2f} and "
+        f"{1e3 * m.database_second_cpu:.2f} ms more",
         "server, artifacts": f"{m.upload_bytes_per_second / 1e6:.0f} MB a second; "
         f"{1e9 * m.upload_byte_cpu:.1f} ms of CPU a MB",
         "database alone": f"{m.commits_per_second:.0f} commits of one row a second; "
