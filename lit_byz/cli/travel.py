@@ -36,9 +36,9 @@ def travel(what: str, files: Sequence[str], ledger: Ledger, as_json: bool = Fals
         else:
             found = import_runs(store, experiment, path, progress)
             content[name] = {"new": found.new, "known": found.known}
-            line = f"{path}: {found.new} runs brought in, {found.known} were there already"
+            line = f"{path}: runs brought in: {found.new}, there already: {found.known}"
             if found.other_code:
-                line += f"; {found.other_code} are of other code, which sweeps here compute anew"
+                line += f"; of other code, which sweeps here compute anew: {found.other_code}"
         console.print(line, highlight=False, soft_wrap=True)
     if as_json:
         write_json({"files": content})

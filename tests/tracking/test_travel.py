@@ -55,9 +55,9 @@ def test_a_sweep_takes_them_as_done(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path / "mlruns"))
     assert report(["import", str(home / "runs.gz")]) == 0
-    assert "2 runs brought in, 0 were there already" in capsys.readouterr().out
+    assert "runs brought in: 2, there already: 0" in capsys.readouterr().out
     assert report(["import", str(home / "runs.gz")]) == 0
-    assert "0 runs brought in, 2 were there already" in capsys.readouterr().out
+    assert "runs brought in: 0, there already: 2" in capsys.readouterr().out
     options = ["--executor", "inline", "--progress", "none", "--json"]
     assert sweep([*SETTINGS, "seed=[1,2]", *options]) == 0
     found = json.loads(capsys.readouterr().out)
