@@ -32,7 +32,7 @@ from lit_byz.report.note import NOTE, note_of
 from lit_byz.report.render import render
 from lit_byz.report.rendering import Rendered
 from lit_byz.tracking.ledger import Ledger
-from lit_byz.tracking.names import label
+from lit_byz.tracking.names import in_common
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.page import page_of
 from lit_byz.tracking.patience import StoreGone, told_to
@@ -44,15 +44,9 @@ def make_record(
     kind: str, name: str, points: Sequence[Point], *key: Any, **facts: Any
 ) -> StudyRecord:
     """The record of a study of these points; the same points and ``key`` make the same study."""
-    first = points[0].plain
     joined = json.dumps([*key, sorted({point.identity for point in points})])
-    common = {
-        "dataset": first["dataset"]["name"],
-        "partition": first["partition"]["name"],
-        "honest": first["workers"]["honest"],
-        "cell": label(points[0].config).split(", clip ")[0],
-    }
-    shared = shared_settings([point.plain for point in points])
+    settings = [point.plain for point in points]
+    common, shared = in_common(settings), shared_settings(settings)
     digest = hashlib.sha256(joined.encode()).hexdigest()
     return StudyRecord(kind, digest, name, {**common, **facts}, shared)
 

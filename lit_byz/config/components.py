@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from lit_byz.config import sources
+from lit_byz.config import sources, words
 from lit_byz.config.fields import REQUIRED, Domain, Field, constructor_fields
 from lit_byz.config.settled import once
-from lit_byz.config.words import REGISTRIES
 from lit_byz.errors import BadRequest
 from lit_byz.registry import Registry, nearest
 
 if TYPE_CHECKING:
     from torch import nn
 
-GROUPS = tuple(REGISTRIES)
+GROUPS = tuple(words.REGISTRIES)
 # Lightning's callbacks have no short names here: a config gives their dotted paths.
 CALLBACKS = Registry("callback", "lightning.pytorch.callbacks.Callback")
 
@@ -45,7 +44,7 @@ _FOLLOWED = {
 
 def registry(group: str) -> Registry:
     """The registry of a group's classes."""
-    module, attribute = REGISTRIES[group]  # imported now, so that no group depends on another
+    module, attribute = words.REGISTRIES[group]  # imported now, so that no group depends on another
     found: Registry = getattr(importlib.import_module(module), attribute)
     return found
 
@@ -60,7 +59,9 @@ def component(group: str, name: str) -> type:
     known = registry(group)
     if name in known or "." in name:
         return known[name]
-    raise BadRequest(f"unknown {group} '{name}': {nearest(name, options(group))}")
+    described = " or ".join(f"'{other}'" for other in words.meant(group, name))
+    hint = f"did you mean {described}?" if described else nearest(name, options(group))
+    raise BadRequest(f"unknown {group} '{name}': {hint}")
 
 
 def component_fields(group: str, name: str) -> tuple[list[Field], bool]:

@@ -6,6 +6,7 @@ the source. (``components`` says the same with the classes at hand; the tests co
 """
 
 import ast
+import re
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,6 +56,26 @@ def options(group: str) -> list[Option]:
             made_of = known.get(str(sources.load(path).content.get("name")))
             known[name] = Option(name, first_comment(path), made_of.arguments if made_of else ())
     return [known[name] for name in sorted(known)]
+
+
+def meant(group: str, word: str) -> list[str]:
+    """The options that a word describes, as somebody calls them who does not know their names.
+
+    >>> meant("rule", "trimmed_mean"), meant("attack", "sign_flip"), meant("rule", "cwtn")
+    (['cwtm'], ['sf'], [])
+    """
+    parts = _parts(word)
+    titles = {option.name: _parts(re.split(r"[:;.]", option.text)[0]) for option in options(group)}
+    return [
+        name
+        for name, title in titles.items()
+        if parts and all(any(other.startswith(part) for other in title) for part in parts)
+    ]
+
+
+def _parts(text: str) -> list[str]:
+    """The words of a text, without those that say little."""
+    return [part for part in re.findall(r"[^\W_]{3,}", text.lower()) if part not in ("the", "all")]
 
 
 def experiments() -> list[Option]:

@@ -128,11 +128,12 @@ def scan(cells: Iterable[CellResult], most: int, threshold: float) -> "FullAnswe
     return FullAnswer(first, monotone, levels)
 
 
-def _verdict(arm: ArmResult, most: int, honest: int) -> str:
+def _verdict(arm: ArmResult, most: int, honest: int | None) -> str:
     where = answer(arm.breakdown, arm.decided, most)
     if arm.breakdown is None:
         return where
-    return f"breaks down at {where} of {honest + arm.breakdown} workers"
+    of = "" if honest is None else f" of {honest + arm.breakdown} workers"
+    return f"breaks down at {where}{of}"
 
 
 def _comparison(arms: Arms) -> str:

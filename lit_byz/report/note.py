@@ -50,7 +50,9 @@ def _shown(cell: CellResult) -> list[str]:
 
 
 def _title(result: StudyResult) -> str:
-    return f"{_text(result.record.name)}: {_text(str(result.record.facts['cell']))}"
+    return ": ".join(
+        _text(part) for part in (result.record.name, result.record.facts["cell"]) if part
+    )
 
 
 def _explained(cells: Sequence[CellResult]) -> str:

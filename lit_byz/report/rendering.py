@@ -127,7 +127,8 @@ def is_drawn(path: Path, mark: str) -> bool:
 def setting(result: StudyResult) -> str:
     """What all runs of a study have in common, for its title."""
     facts = result.record.facts
-    return f"{facts['dataset']}, {facts['partition']}, {facts['honest']} honest workers"
+    workers = [] if facts["honest"] is None else [f"{facts['honest']} honest workers"]
+    return ", ".join([facts["dataset"], facts["partition"], *workers])
 
 
 def problems(result: StudyResult) -> dict[str, Any]:

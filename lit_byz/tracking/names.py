@@ -1,6 +1,6 @@
 """What runs and their parts are called."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from omegaconf import DictConfig
@@ -19,6 +19,31 @@ def label(config: DictConfig) -> str:
     parts = [config.dataset.name, partition_name(config.partition), f"f={config.workers.f}"]
     parts += [rule_name(config), f"clip {clip_name(config.clip)}", attack_name(config)]
     return ", ".join([*parts, f"seed {config.seed}"])
+
+
+def in_common(configs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the runs of a study have in common, for its titles.
+
+    Every data set and every partition is named; the number of honest workers is None if it varies,
+    and the ``cell`` in words leaves out whatever does.
+    """
+    found = [
+        (
+            config["dataset"]["name"],
+            partition_name(config["partition"]),
+            f"f={config['workers']['f']}",
+            rule_name(config),
+            config["workers"]["honest"],
+        )
+        for config in configs
+    ]
+    *parts, honest = (list(dict.fromkeys(values)) for values in zip(*found, strict=True))
+    return {
+        "dataset": " and ".join(parts[0]),
+        "partition": " and ".join(parts[1]),
+        "honest": honest[0] if len(honest) == 1 else None,
+        "cell": ", ".join(values[0] for values in parts if len(values) == 1),
+    }
 
 
 def run_name(config: DictConfig) -> str:

@@ -49,3 +49,26 @@ def test_a_run_of_two_cells_is_in_both() -> None:
     once = points(Grid(BASE, {**axes, "attack": ["sf", "foe", "span"]}))
     keys = {make_record("sweep", "a sweep", each).key for each in (found, once)}
     assert len(keys) == 1  # a study is known by its runs
+
+
+def test_a_study_says_of_its_runs_what_holds_for_all_of_them() -> None:
+    """A title that names the first run's rule or data would be wrong for the others."""
+    one = points(Grid(BASE, {"clip": ["none", "arc"], "attack": ["sf", "foe"]}))
+    assert make_record("sweep", "a sweep", one).facts == {
+        "dataset": "digits",
+        "partition": "extreme",
+        "honest": 10,
+        "cell": "digits, extreme, f=1, cwtm∘nnm",
+    }
+    axes: dict[str, Any] = {"rule": ["cwtm", "gm"], "workers.f": [1, 2], "attack": ["sf"]}
+    assert make_record("sweep", "a sweep", points(Grid(BASE, axes))).facts["cell"] == (
+        "digits, extreme"
+    )
+    partitions = [{"name": "dirichlet", "alpha": alpha} for alpha in (0.5, 0.1)]
+    axes = {"dataset": ["digits", "mnist"], "partition": partitions, "workers.honest": [10, 20]}
+    assert make_record("sweep", "a sweep", points(Grid(BASE, axes))).facts == {
+        "dataset": "digits and mnist",
+        "partition": "dirichlet 0.5 and dirichlet 0.1",
+        "honest": None,
+        "cell": "f=1, cwtm∘nnm",
+    }
