@@ -16,7 +16,7 @@ where the last one stopped: finished runs are not computed twice.
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lit_byz.cli.command import Parser, guarded, settings_help
 from lit_byz.cli.options import Receive, add_options, make_executor
@@ -147,7 +147,7 @@ def _misspecified(options: argparse.Namespace, executor: Executor) -> int:
         return plan.show(study.board, options, ledger, well_specified)
     name = f"declared against real f, {len(found)} runs"
     bare = "breakdown_declared_digits"
-    facts = {
+    facts: dict[str, Any] = {
         "left_out": left_out,
         "folder": folder_name("declared", options.settings, found, bare=bare),
     }

@@ -41,11 +41,20 @@ from lit_byz.tracking.store import store_is_there
 
 
 def make_record(
-    kind: str, name: str, points: Sequence[Point], *key: Any, **facts: Any
+    kind: str,
+    name: str,
+    points: Sequence[Point],
+    *key: Any,
+    among: Sequence[Point] | None = None,
+    **facts: Any,
 ) -> StudyRecord:
-    """The record of a study of these points; the same points and ``key`` make the same study."""
-    joined = json.dumps([*key, sorted({point.identity for point in points})])
-    settings = [point.plain for point in points]
+    """The record of a study of these points; the same cells and ``key`` make the same study.
+
+    The same runs in cells of other names are another one: in one study they would stand twice.
+    ``among`` are runs that it may have, all kinds of them, where ``points`` are some of these.
+    """
+    joined = json.dumps([*key, sorted({(point.cell, point.identity) for point in points})])
+    settings = [point.plain for point in among or points]
     common, shared = in_common(settings), shared_settings(settings)
     digest = hashlib.sha256(joined.encode()).hexdigest()
     return StudyRecord(kind, digest, name, {**common, **facts}, shared)

@@ -33,12 +33,12 @@ def describe(
 ) -> list[str]:
     """What all runs have in common, and what varies between them; ``tuned`` keys are neither."""
     plains = [point.plain for point in points]
-    same = shared_settings(plains)
+    same = _without(shared_settings(plains), tuned)
     train, workers = same.get("train", {}), same.get("workers", {})
     parts: list[str] = []
     for group, text in (("dataset", _name), ("partition", partition_name), ("model", _name)):
         if "name" in same.get(group, {}):
-            parts.append(text(plains[0][group]))
+            parts.append(text(same[group]))
     if "steps" in train:
         parts.append(f"{train['steps']} steps")
     if "honest" in workers:
@@ -48,9 +48,8 @@ def describe(
     if all("name" in same.get(group, {}) for group in ("rule", "mix")):
         parts.append(rule_name(plains[0]))
     if "name" in same.get("clip", {}):
-        known = "clip" in same and "clip.C" not in tuned
-        parts.append(f"clip {clip_name(plains[0]['clip']) if known else same['clip']['name']}")
-    if "attack" in same:
+        parts.append(f"clip {clip_name(same['clip'])}")
+    if same.get("attack") == plains[0]["attack"]:
         parts.append(points[0].attack)
     seeds = list(dict.fromkeys(point.seed for point in points))
     parts.append(f"seed{'s' if len(seeds) > 1 else ''} {_listed(seeds)}")
@@ -60,6 +59,15 @@ def describe(
     if varies:
         lines.append(f"varies: {'; '.join(varies)}")
     return [*lines, *slow_rules(plains)]
+
+
+def _without(settings: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """Settings without some keys: groups, or one of a section's."""
+    left = {group: value for group, value in settings.items() if group not in keys}
+    for section, _, key in (each.partition(".") for each in keys):
+        if isinstance(left.get(section), dict):
+            left[section] = {k: v for k, v in left[section].items() if k != key}
+    return left
 
 
 def _name(section: Mapping[str, Any]) -> str:

@@ -68,9 +68,9 @@ def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
     name = book.study.study_name
     key = ("tuning", problem.identity, name)
     folder = folder_name("tune", options.settings, example, problem.space, bare="tune_digits")
-    record = many_runs.make_record(
-        "tuning", f"study {name}", example, *key, study=name, folder=folder
-    )
+    facts = {"study": name, "folder": folder}
+    every = problem.at_ends()
+    record = many_runs.make_record("tuning", f"study {name}", example, *key, among=every, **facts)
     runner = Runner(ledger, study, record, memory)
     try:
         many_runs.compute(runner, executor, options)

@@ -89,6 +89,14 @@ class Point:
         return replace(self, values={k: v for k, v in self.values.items() if k not in keys})
 
 
+def nested(settings: Mapping[str, Any], key: str) -> Any:
+    """The value of a dotted key; None where there is none."""
+    inner: Any = settings
+    for part in key.split("."):
+        inner = inner.get(part) if isinstance(inner, Mapping) else None
+    return inner
+
+
 @dataclass
 class Grid:
     """A grid as it is written.
@@ -169,14 +177,8 @@ class Grid:
 
     def matches(self, point: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
         """Whether a point has these values, on an axis or as what all points share."""
-        pairs = ((point[k] if k in point else self._value(k), v) for k, v in wanted.items())
+        pairs = ((point[k] if k in point else nested(self.base, k), v) for k, v in wanted.items())
         return all(_same(value, other) for value, other in pairs)
-
-    def _value(self, key: str) -> Any:
-        inner: Any = self.base
-        for part in key.split("."):
-            inner = inner.get(part) if isinstance(inner, Mapping) else None
-        return inner
 
     def settings(self, values: Values) -> dict[str, Any]:
         """Nested settings of the point with these values."""

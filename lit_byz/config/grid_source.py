@@ -17,7 +17,7 @@ from lit_byz.config import sources
 from lit_byz.config.components import GROUPS, option_fields
 from lit_byz.config.compose import FILES
 from lit_byz.config.fields import is_sequence
-from lit_byz.config.grid import Grid, Values, layered
+from lit_byz.config.grid import Grid, Values, layered, nested
 from lit_byz.config.labels import pairs
 from lit_byz.config.own_data import forget_data, is_own
 from lit_byz.config.scale import scaled
@@ -224,7 +224,7 @@ def _is_one_value(grid: Grid, key: str, value: list[Any]) -> bool:
 def _options(grid: Grid, group: str) -> list[Any]:
     """What a grid chooses of a group, as it is written; None where it does not."""
     zipped = [value for axes in grid.zip for value in axes.get(group, [])]
-    return [*grid.axes.get(group, []), *zipped, _nested(grid.base, group)]
+    return [*grid.axes.get(group, []), *zipped, nested(grid.base, group)]
 
 
 def _spread_arguments(grid: Grid) -> None:
@@ -240,17 +240,10 @@ def _spread_arguments(grid: Grid) -> None:
 
 def _is_chosen(base: Mapping[str, Any], key: str) -> bool:
     """Whether settings have a value for a key; arguments alone choose no option of a group."""
-    found = _nested(base, key)
+    found = nested(base, key)
     if key in GROUPS and isinstance(found, Mapping):
         return "name" in found
     return found is not None
-
-
-def _nested(base: Mapping[str, Any], key: str) -> Any:
-    inner: Any = base
-    for part in key.split("."):
-        inner = inner.get(part) if isinstance(inner, Mapping) else None
-    return inner
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

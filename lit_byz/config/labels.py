@@ -43,7 +43,9 @@ def attack_name(
     name = str(inside.pop("name", None) or kind).partition("@")[0]
     told = {"name", *inside}
     if issubclass(component("attack", kind), SearchedAttack):
-        name = strength_label(name, section["search"])
+        # Who reads the name of an own class cannot know that it searches, nor how.
+        search = section["search"]
+        name = f"{name}@{search}" if "." in name else strength_label(name, search)
         inside.pop("search", None)
         told.add("search")
     parts = [shown({"name": name, **inside})]

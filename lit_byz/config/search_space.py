@@ -17,9 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from lit_byz.config.grid import Grid, Point, Values, points
+from lit_byz.config.grid import Grid, Point, Values, nested, points
 from lit_byz.config.grid_source import read_grid
 from lit_byz.config.ranges import Choice, Range
 from lit_byz.errors import BadRequest
@@ -58,6 +56,12 @@ class Problem:
     def reference(self) -> list[Point]:
         """The runs of one possible trial, the same in every process."""
         return self.trial(0, {key: part.ends()[0] for key, part in self.space.items()})
+
+    def at_ends(self) -> list[Point]:
+        """The runs of that trial, and of those that differ from it in one key: every end of it."""
+        first = {key: part.ends()[0] for key, part in self.space.items()}
+        turned = [{**first, key: end} for key, part in self.space.items() for end in part.ends()]
+        return [point for params in turned for point in self.trial(0, params)]
 
     @property
     def grid(self) -> Grid:
@@ -248,7 +252,7 @@ def _typed(problem: Problem) -> Problem:
         seen = []
         for end in part.ends():
             for point in problem.trial(0, {**first, key: end}):
-                seen.append(OmegaConf.select(point.config, key))
+                seen.append(nested(point.plain, key))
         typed[key] = part
         if isinstance(part, Range):
             integer = all(isinstance(value, int) for value in seen)

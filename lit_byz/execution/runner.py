@@ -169,7 +169,7 @@ class Runner:
         return self._cut_off[outcome.identity] <= RETRIES
 
     def _cell_run(self, cell: str) -> str:
-        return self.ledger.open_cell(self.board.record(cell), self.board.cells[cell].points[0])
+        return self.ledger.open_cell(self.board.record(cell), self.board.cells[cell].points)
 
     def _write_changed(self) -> None:
         for cell in sorted(self.board.changed):
@@ -179,7 +179,7 @@ class Runner:
 
     def _write_all(self) -> None:
         cells = self.board.cells
-        every = [(self.board.record(name), cell.points[0]) for name, cell in cells.items()]
+        every = [(self.board.record(name), cell.points) for name, cell in cells.items()]
         self.ledger.write_cells(every, self.board.outcomes)
         self.board.changed.clear()
 

@@ -17,6 +17,7 @@ from urllib.request import url2pathname
 
 from lit_byz._door import here
 from lit_byz.config.grid import Point
+from lit_byz.config.grid_source import shared_settings
 from lit_byz.errors import BadRequest
 from lit_byz.tracking import cells
 from lit_byz.tracking.evaluations import add_means
@@ -120,20 +121,22 @@ class Ledger:
         """Write a study's record anew."""
         self.store.write_tags(run_id, as_tags(record))
 
-    def open_cell(self, record: CellRecord, example: Point) -> str:
-        """A cell's own run, taken up again if it is there, with the cell's settings as params."""
+    def open_cell(self, record: CellRecord, points: Sequence[Point]) -> str:
+        """A cell's own run, taken up again if it is there, with what its runs share as params."""
         if record.name not in self._cells:
             with self.store.alone(claim_on(self._opened.key)):
-                self._open(record, example, self._found(self._key(record)))
+                self._open(record, points, self._found(self._key(record)))
         return self._cells[record.name]
 
-    def _open(self, record: CellRecord, example: Point, known: str | None) -> None:
+    def _open(self, record: CellRecord, points: Sequence[Point], known: str | None) -> None:
         self._wake()
-        tags = {PARENT: str(self.study_id), CODE: example.code.code, **as_tags(record)}
+        code = "; ".join(dict.fromkeys(point.code.code for point in points))
+        tags = {PARENT: str(self.study_id), CODE: code, **as_tags(record)}
         name, new = record.name or "one cell", known is None
         run_id = known or self._created(self._key(record), record.kind, name, tags)
-        plain = {k: v for k, v in example.plain.items() if k not in ("attack", "seed")}
-        self.store.write_params(run_id, {**plain, CODE: example.code.code}, new=new)
+        shared = shared_settings([point.plain for point in points])
+        plain = {k: v for k, v in shared.items() if k not in ("attack", "seed")}
+        self.store.write_params(run_id, {**plain, CODE: code}, new=new)
         if not new:
             self.store.write_tags(run_id, as_tags(record))
         self._cells[record.name] = run_id
@@ -154,18 +157,18 @@ class Ledger:
             self.store.client.set_terminated(run_id, cells.ended(cell))
 
     def write_cells(
-        self, every: Sequence[tuple[CellRecord, Point]], outcomes: Mapping[str, Outcome]
+        self, every: Sequence[tuple[CellRecord, Sequence[Point]]], outcomes: Mapping[str, Outcome]
     ) -> None:
-        """The last writing of all cells, each with an example; one that says it all is left so."""
+        """The last writing of all cells, each with its points; one that says it all is left so."""
         with self.store.alone(claim_on(self._opened.key)):
             there = self._children(str(self.study_id), self.experiment_id)
             known = {seen.tags.get(IDENTITY): seen for seen in there}
-            for record, example in every:
+            for record, points in every:
                 seen = known.get(self._key(record))
                 if seen is not None and cells.stands(CellResult(record, outcomes), seen):
                     continue
                 if record.name not in self._cells:
-                    self._open(record, example, None if seen is None else seen.run_id)
+                    self._open(record, points, None if seen is None else seen.run_id)
                 self.write_cell(record, outcomes, last=True)
 
     def close_study(self, record: StudyRecord, *, complete: bool, failed: bool) -> None:

@@ -97,4 +97,5 @@ def rule_name(config: Mapping[str, Any]) -> str:
 
 def clip_name(clip: Mapping[str, Any]) -> str:
     """A clip, with its threshold if it is static."""
-    return f"static {clip['C']:g}" if clip["name"] == "static" else str(clip["name"])
+    threshold = clip.get("C") if clip["name"] == "static" else None
+    return str(clip["name"]) if threshold is None else f"static {threshold:g}"

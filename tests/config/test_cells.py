@@ -46,9 +46,19 @@ def test_a_run_of_two_cells_is_in_both() -> None:
         "clip=arc": ["sf", "foe"],
         "clip=arc, workers.f=1": ["sf", "foe", "span"],
     }
-    once = points(Grid(BASE, {**axes, "attack": ["sf", "foe", "span"]}))
-    keys = {make_record("sweep", "a sweep", each).key for each in (found, once)}
-    assert len(keys) == 1  # a study is known by its runs
+
+
+def test_a_study_is_known_by_its_cells_and_their_runs() -> None:
+    """The same runs in cells of other names would stand twice in one study."""
+    axes = {"clip": ["none", "arc"], "rule": ["cwtm", "gm"], "attack": ["sf"]}
+    turned = dict(reversed(axes.items()))
+
+    def key(axes: dict[str, Any], **base: Any) -> str:
+        return make_record("sweep", "a sweep", points(Grid({**BASE, **base}, axes))).key
+
+    assert key(axes) == key({**axes, "clip": ["arc", "none"]})
+    others = [key(turned), key({**axes, "workers.f": [1]}), key({**axes, "attack": ["foe"]})]
+    assert len({key(axes), *others}) == 4
 
 
 def test_a_study_says_of_its_runs_what_holds_for_all_of_them() -> None:

@@ -10,6 +10,7 @@ from lit_byz.cli.many_runs import make_record
 from lit_byz.config.compose import compose
 from lit_byz.config.grid import Grid, Point, points
 from lit_byz.config.grid_source import read_grid
+from lit_byz.report.strengths import strength_of
 from lit_byz.tracking.names import name_in_study, run_name
 
 BASE: dict[str, Any] = {"dataset": "digits", "model": "logreg"}
@@ -81,3 +82,21 @@ def test_an_option_of_a_users_own_file(write: Callable[[str, str], Path]) -> Non
 def test_single_runs_say_it_too() -> None:
     named = run_name(compose(["dataset=digits", "attack=foe", "attack.tau=2.5"]))
     assert named.startswith("foe, tau=2.5 · seed 1 · ")
+
+
+def test_an_own_class_says_that_it_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name alone a report would take it for an attack that counts at every strength."""
+    (tmp_path / "searching.py").write_text(
+        "from lit_byz.attacks import FOE, SignFlip\n"
+        "class Mine(FOE): ...\n"
+        "class Plain(SignFlip): ...\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = read("attack=[sf,foe@published,searching.Mine,searching.Plain]")
+    labels = [point.attack for point in found]
+    assert labels == ["sf", "foe@published", "searching.Mine@grid", "searching.Plain"]
+    assert [strength_of(label) for label in labels] == [None, "published", "grid", None]
+    (fixed,) = read("attack=[searching.Mine]", "attack.tau=2")
+    assert strength_of(fixed.attack) is None

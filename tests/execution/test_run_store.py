@@ -174,7 +174,7 @@ def test_worst_case_of_a_cell(folder: Path, store: Store) -> None:
     ledger.open_study(StudyRecord("sweep", "a key", "a sweep"))
     runs = [PlannedRun(p.attack, p.seed, p.identity, p.steps) for p in four]
     cell = CellRecord("a cell", runs)
-    cell_id = ledger.open_cell(cell, four[0])
+    cell_id = ledger.open_cell(cell, four)
     smallest = {1: 1.0, 2: 1.0}
     for count, place in enumerate((0, 3, 2, 1), start=1):
         point = four[place]

@@ -31,7 +31,7 @@ def ledger(tmp_path: Path) -> Ledger:
 def written(ledger: Ledger, points: list[Point], **facts: object) -> Run:
     """A cell's own run after the last writing."""
     record = record_of(points, **facts)
-    run_id = ledger.open_cell(record, points[0])
+    run_id = ledger.open_cell(record, points)
     ledger.write_cell(record, outcomes_of(ledger, points), last=True)
     return ledger.store.client.get_run(run_id)
 
@@ -122,10 +122,19 @@ def test_a_decided_cell_needs_no_more(ledger: Ledger, tmp_path: Path) -> None:
     assert cell.data.tags["lit_byz.worst_case"] == "at most 0.2000: 1 runs not needed"
 
 
+def test_a_cell_has_the_settings_that_its_runs_share(ledger: Ledger, tmp_path: Path) -> None:
+    """Not those of the first: seeds of a mix follow the run's."""
+    points = some_points(tmp_path, mix=["bucketing"], seed=[1, 2])
+    params = written(ledger, points).data.params
+    assert params["mix.name"] == "bucketing"
+    assert params["mix.s"] == "2"
+    assert not {"mix.seed", "seed", "attack.name"} & set(params)
+
+
 def test_a_cell_ends_when_its_worst_case_is_known(ledger: Ledger, tmp_path: Path) -> None:
     """While runs are missing it is shown as going on; a bound of before is not left behind."""
     sf, foe = both = some_points(tmp_path)
-    run_id = ledger.open_cell(record_of(both), sf)
+    run_id = ledger.open_cell(record_of(both), both)
     for point, accuracy, status in ((sf, 0.8, "RUNNING"), (foe, 0.3, "FINISHED")):
         end(point, "finished", accuracy)
         ledger.write_cell(record_of(both), outcomes_of(ledger, both))
@@ -137,7 +146,7 @@ def test_a_cell_ends_when_its_worst_case_is_known(ledger: Ledger, tmp_path: Path
 
 def test_a_cell_is_found_again_with_its_settings(ledger: Ledger, tmp_path: Path) -> None:
     both = some_points(tmp_path)
-    run_id = ledger.open_cell(record_of(both), both[0])
+    run_id = ledger.open_cell(record_of(both), both)
     cell = ledger.store.client.get_run(run_id)
     assert cell.data.tags["mlflow.parentRunId"] == ledger.study_id
     assert cell.data.tags["lit_byz.kind"] == "cell"
@@ -145,10 +154,10 @@ def test_a_cell_is_found_again_with_its_settings(ledger: Ledger, tmp_path: Path)
     assert not [key for key in cell.data.params if key.startswith(("attack", "seed"))]
     again = make_ledger(tmp_path)
     assert again.open_study(STUDY) == ledger.study_id
-    assert again.open_cell(record_of(both), both[0]) == run_id
+    assert again.open_cell(record_of(both), both) == run_id
     other = make_ledger(tmp_path)
     assert other.open_study(replace(STUDY, key="another")) != ledger.study_id
-    assert other.open_cell(record_of(both), both[0]) != run_id
+    assert other.open_cell(record_of(both), both) != run_id
 
 
 def test_how_a_study_ends(ledger: Ledger) -> None:
@@ -171,7 +180,7 @@ def test_a_result_is_what_the_store_has(ledger: Ledger, tmp_path: Path) -> None:
     cells = [[p for p in points if p.cell == f"clip={name}"] for name in ("none", "arc")]
     for place, cell in reversed(list(enumerate(cells))):
         record = record_of(cell, place=place)
-        cell_id = ledger.open_cell(record, cell[0])
+        cell_id = ledger.open_cell(record, cell)
         end(cell[0], "finished", 0.4 + place / 10, cell_id)
     end(cells[0][1], "diverged", 0.1)  # below no cell of this study
     result = make_ledger(tmp_path).result(str(ledger.study_id))
@@ -200,7 +209,7 @@ def test_the_newest_study_is_the_one_that_was_worked_on_last(tmp_path: Path) -> 
     assert ledger.newest() == first
     ledger.close_study(STUDY, complete=True, failed=False)
     second = ledger.open_study(replace(STUDY, kind="breakdown", key="another"))
-    ledger.open_cell(record_of(some_points(tmp_path)), some_points(tmp_path)[0])
+    ledger.open_cell(record_of(some_points(tmp_path)), some_points(tmp_path))
     assert ledger.newest() == second
     again = make_ledger(tmp_path)
     again.open_study(STUDY)
@@ -245,7 +254,7 @@ def test_a_study_that_says_it_all_is_not_written_again(ledger: Ledger, tmp_path:
     """Nor are its cells; whatever is new is, and so is a study that is not the newest."""
     points = some_points(tmp_path, clip=["none", "arc"])
     cells = [[p for p in points if p.cell == f"clip={name}"] for name in ("none", "arc")]
-    every = [(record_of(cell, place=place), cell[0]) for place, cell in enumerate(cells)]
+    every = [(record_of(cell, place=place), cell) for place, cell in enumerate(cells)]
     for point in points:
         end(point, "finished", 0.5)
 

@@ -18,7 +18,7 @@ def ledger(tmp_path: Path) -> Ledger:
     for cell in dict.fromkeys(point.cell for point in found):
         points = [point for point in found if point.cell == cell]
         record = record_of(points)
-        run_id = made.open_cell(record, points[0])
+        run_id = made.open_cell(record, points)
         for point in points:
             end(point, "finished", 0.5, run_id)
         made.write_cell(record, outcomes_of(made, points))

@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(MANY):
         ledger = make_ledger(made)
         ledger.open_study(StudyRecord("sweep", f"key {number}", "a sweep", {}))
-        ledger.open_cell(record_of(found), found[0])
+        ledger.open_cell(record_of(found), found)
         ledger.write_cell(record_of(found), outcomes_of(ledger, found), last=True)
     return made
 
