@@ -81,35 +81,47 @@ def interrupted(folder: Path, phase: str, whole: bool, *more: str) -> tuple[int,
     return process.returncode, text
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)  # eight sweeps
-@pytest.mark.parametrize("whole", [False, True], ids=["main process", "all processes"])
-def test_in_every_phase(tmp_path: Path, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a store, and phases that last."""
     furnish(tmp_path)
     (tmp_path / "phases.py").write_text(PHASES)
     monkeypatch.setenv("LIT_BYZ_IMPORT", "phases")
-    assert interrupted(tmp_path, "importing", whole)[0] == KILLED
-    assert interrupted(tmp_path, "composing", whole)[0] == KILLED
-    assert interrupted(tmp_path, "composing", whole, "--dry-run")[0] == KILLED
-    assert rows(tmp_path, RUNS) == []
-    assert not list(tmp_path.glob("mlruns/checkpoints/*"))
-    for phase in ("running", "evaluating"):
-        code, text = interrupted(tmp_path, phase, whole)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("whole", [False, True], ids=["main process", "all processes"])
+def test_before_the_first_run(here: Path, whole: bool) -> None:
+    """Nothing is begun, and nothing is left behind."""
+    assert interrupted(here, "importing", whole)[0] == KILLED
+    assert interrupted(here, "composing", whole)[0] == KILLED
+    assert interrupted(here, "composing", whole, "--dry-run")[0] == KILLED
+    assert rows(here, RUNS) == []
+    assert not list(here.glob("mlruns/checkpoints/*"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # six sweeps
+def test_while_runs_go_on_and_after(here: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """To the main process alone, or to all: what was done is kept, and the table is the same."""
+    for phase, whole in (("running", False), ("evaluating", True), ("running", True)):
+        code, text = interrupted(here, phase, whole)
         assert code == 130, text
         assert "the same command goes on from here" in text
         # The run that was on has saved itself, at a step at which it would not have by itself.
-        assert list(tmp_path.glob("mlruns/checkpoints/*/last.ckpt"))
-        assert "KILLED" in {status for _, status in rows(tmp_path, RUNS)}
-    assert interrupted(tmp_path, "drawing", whole)[0] == KILLED
-    done = sweep(tmp_path, "--json", grid=SETTINGS)
+        assert list(here.glob("mlruns/checkpoints/*/last.ckpt"))
+        assert "KILLED" in {status for _, status in rows(here, RUNS)}
+    assert interrupted(here, "drawing", whole=False)[0] == KILLED
+    done = sweep(here, "--json", grid=SETTINGS)
     assert done.returncode == 0, done.stderr
     assert (results(done)["computed"], results(done)["reused"]) == (0, 4)
     # One that was just begun when the signal came had nothing to save, and was begun anew.
-    statuses = [status for _, status in rows(tmp_path, RUNS)]
+    statuses = [status for _, status in rows(here, RUNS)]
     assert statuses.count("FINISHED") == 4
     assert set(statuses) <= {"FINISHED", "KILLED"}
-    undisturbed = tmp_path / "undisturbed"
-    undisturbed.mkdir()
+    undisturbed = tmp_path_factory.mktemp("undisturbed")
     furnish(undisturbed)
     (undisturbed / "phases.py").write_text(PHASES)
     assert results(sweep(undisturbed, "--json", grid=SETTINGS))["cells"] == results(done)["cells"]
