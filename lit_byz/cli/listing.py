@@ -6,8 +6,9 @@ lit-byz list rules                   or attacks, clips, mixes, models, datasets,
                                      experiments, callbacks, strengths: each with a line about it
 lit-byz list tracking.uri=sqlite:///elsewhere/mlflow.db
 
-Of a sweep or a study the worst cases of its cells are shown, of a run its maximal accuracy. The ids
-are those that lit-byz report and lit-byz evaluate take.
+Of a sweep or a study the worst cases of its cells are shown, of a run its maximal accuracy: on the
+test images, but for studies that say validation. The ids are those that lit-byz report and lit-byz
+evaluate take.
 """
 
 import time
@@ -129,7 +130,10 @@ def _plain(text: str) -> str:
 
 
 def accuracy(entry: "Entry") -> str:
-    """What is known: a run's maximal accuracy, or the range of the exact worst cases of cells."""
+    """What is known: a run's maximal accuracy, or the range of the exact worst cases of cells.
+
+    Of images held out it says so: all others are on the test images.
+    """
     if entry.low is None or entry.high is None:
         return "" if entry.kind == "run" else f"0 of {entry.cells} cells"
     if entry.kind == "run":
@@ -138,7 +142,8 @@ def accuracy(entry: "Entry") -> str:
     if entry.high > entry.low:
         range_ += f" to {100 * entry.high:.1f}"
     of = "" if entry.exact == entry.cells else f"{entry.exact} of "
-    return f"{range_} ({of}{entry.cells} cell{'s' if entry.cells != 1 else ''})"
+    cells = f"({of}{entry.cells} cell{'s' if entry.cells != 1 else ''})"
+    return " ".join([range_, cells, *(["(validation)"] if entry.judged_on == "validation" else [])])
 
 
 def age(when: float) -> str:

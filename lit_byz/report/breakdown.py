@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from lit_byz.report.rendering import (
     problems,
     setting,
 )
-from lit_byz.report.words import WORST_CASE, cell_words
+from lit_byz.report.words import WORST_CASE, cell_words, told_apart
 from lit_byz.tracking.records import CellResult, StudyResult
 from lit_byz.tracking.worst_case import WorstCase
 
@@ -40,8 +41,8 @@ def level(found: WorstCase, threshold: float) -> Level:
     if found.exact:
         return Level(found.mean, found.std, found.seeds)
     if found.at_least >= threshold:
-        return Level(found.at_least, 0.0, 1, "at least")
-    return Level(found.at_most, 0.0, 1, "at most")
+        return Level(found.at_least, None, found.seeds, "at least")
+    return Level(found.at_most, None, found.seeds, "at most")
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,8 @@ def figure(
     drawn = Figure(figsize=(6.6, 4.4), layout="constrained")
     axes = drawn.subplots()
     kinds: dict[str, None] = {}
-    for place, (name, arm) in enumerate(arms.items()):
+    names = told_apart(list(arms), partial(cell_words, empty="one arm"))
+    for place, (words, arm) in enumerate(zip(names, arms.values(), strict=True)):
         colour = f"C{place % 10}"
         full = arm.scanned is not None
         levels = arm.scanned.levels if arm.scanned is not None else arm.levels
@@ -236,7 +238,7 @@ def figure(
         means = [levels[f].mean for f in x]
         verdict = answer(arm.breakdown, arm.decided, most)
         verdict = f"breaks down at {verdict}" if arm.breakdown is not None else verdict
-        label = f"{cell_words(name, 'one arm')}: {verdict}"
+        label = f"{words}: {verdict}"
         style = "-" if full else ":"
         axes.plot(x, means, style, color=colour, label=label, linewidth=1.3)
         for f, level in sorted(arm.levels.items()):

@@ -1,11 +1,13 @@
 """A study as pandas tables: its answer, its cells, and the runs below them."""
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
 from lit_byz.report.breakdown import answer
+from lit_byz.report.rendering import images_of
 from lit_byz.tracking.records import CellResult, PlannedRun, StudyResult
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ def _cell(cell: CellResult, axes: Mapping[str, Any]) -> dict[str, Any]:
     }
     if cell.judged_on != "test":
         tested = cell.tested
-        row |= {"judged_on": cell.judged_on}
+        row |= {"judged_on": images_of(cell.judged_on)}
         row |= {"tested": tested.mean if tested.exact else float("nan")}
     return {**row, "cell_run_id": cell.run_id}
 
@@ -107,15 +109,25 @@ def _weakest(cell: CellResult) -> str | None:
     """The attack with the smallest mean over the seeds; None while it could still be another."""
     if not cell.worst_case.exact:
         return None
-    means = {}
-    for attack in cell.attacks:
-        values = [a.value for a in cell.of_attack(attack).values()]
-        means[attack] = sum(values) / len(values)
-    return min(means, key=lambda attack: means[attack])
+    by_attack = {attack: _limits(cell, attack) for attack in cell.attacks}
+    weakest = min(by_attack, key=lambda attack: by_attack[attack][1])
+    _, high = by_attack.pop(weakest)
+    return weakest if all(high <= low for low, _ in by_attack.values()) else None
+
+
+def _limits(cell: CellResult, attack: str) -> tuple[float, float]:
+    """Between which values the mean over the seeds lies under an attack."""
+    known = [runs[attack] for runs in cell.known.values() if attack in runs]
+    lows = [0.0 if accuracy is None else accuracy.value for accuracy in known]
+    highs = [1.0 if a is None or a.lower_bound else a.value for a in known]
+    return fmean(lows), fmean(highs)
 
 
 def runs_of(result: StudyResult) -> pd.DataFrame:
-    """A row per planned run of every cell, also of those that failed or were never computed."""
+    """A row per planned run of every cell, also of those that failed or were never computed.
+
+    ``max_accuracy`` is on the images that ``judged_on`` names, ``accuracy`` on the test images.
+    """
     return pd.DataFrame([_run(cell, run) for cell in result.cells for run in cell.record.runs])
 
 
@@ -128,6 +140,7 @@ def _run(cell: CellResult, run: PlannedRun) -> dict[str, Any]:
         "attack": run.attack,
         "seed": run.seed,
         "status": _status(cell, outcome),
+        "judged_on": images_of(cell.judged_on),
         "max_accuracy": float("nan") if accuracy is None else accuracy.value,
         "lower_bound": accuracy is not None and accuracy.lower_bound,
         "accuracy": metrics.get("test/accuracy", float("nan")),

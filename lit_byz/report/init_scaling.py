@@ -18,8 +18,9 @@ from lit_byz.report.rendering import (
     problems,
     setting,
     shown_worst_case,
+    spread_of,
 )
-from lit_byz.report.words import WORST_CASE, cell_words
+from lit_byz.report.words import WORST_CASE, cell_words, told_apart
 from lit_byz.tracking.records import CellResult, StudyResult
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def csv_of(curves: Curves, norms: Norms) -> str:
                     kind = "at least" if found.lower_bound else "exact"
                     rows.append([*row, found.value, found.lower_bound, kind])
             worst = cell.worst_case
-            for what, value in (("mean", worst.mean), ("std", worst.std)):
+            for what, value in (("mean", worst.mean), ("std", spread_of(worst))):
                 if worst.kind != "unknown":
                     row = ["worst_case", method, scale, "", what]
                     rows.append([*row, value, worst.lower_bound, worst.kind])
@@ -175,17 +176,20 @@ def figure(
 
 
 def _draw_accuracy(axes: "Axes", curves: Curves, chance: float | None) -> None:
-    for place, (method, by_scale) in enumerate(curves.items()):
+    names = told_apart(list(curves), cell_words)
+    for place, (words, by_scale) in enumerate(zip(names, curves.values(), strict=True)):
         known = {scale: cell.worst_case for scale, cell in sorted(by_scale.items())}
         found = {scale: worst for scale, worst in known.items() if worst.kind != "unknown"}
         if not found:
             continue
         x = list(found)
         means = [worst.mean for worst in found.values()]
-        low = [worst.mean - worst.std for worst in found.values()]
-        high = [worst.mean + worst.std for worst in found.values()]
+        # No band at a bound.
+        spreads = [worst.std if worst.exact else math.nan for worst in found.values()]
+        low = [mean - spread for mean, spread in zip(means, spreads, strict=True)]
+        high = [mean + spread for mean, spread in zip(means, spreads, strict=True)]
         marker = MARKERS[place % len(MARKERS)]
-        (line,) = axes.plot(x, means, marker=marker, markersize=5, label=cell_words(method))
+        (line,) = axes.plot(x, means, marker=marker, markersize=5, label=words)
         axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         for scale, worst in found.items():
             if not worst.exact:

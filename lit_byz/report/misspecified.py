@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from lit_byz.report.rendering import (
     problems,
     setting,
 )
-from lit_byz.report.words import WORST_CASE, cell_words
+from lit_byz.report.words import WORST_CASE, cell_words, told_apart
 from lit_byz.tracking.records import StudyResult
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ def figure(matrices: Mapping[str, Matrix], title: str, path: Path) -> None:
     drawn = Figure(figsize=size, layout="constrained")
     panels = drawn.subplots(1, max(len(matrices), 1), squeeze=False)[0]
     image = None
-    for axes, (name, matrix) in zip(panels, matrices.items(), strict=False):
+    names = told_apart(list(matrices), partial(cell_words, empty="one arm"))
+    for axes, words, matrix in zip(panels, names, matrices.values(), strict=False):
         image = axes.imshow(
             _grid(matrix, rows, columns), vmin=0, vmax=1, cmap="viridis", origin="lower"
         )
@@ -125,7 +127,7 @@ def figure(matrices: Mapping[str, Matrix], title: str, path: Path) -> None:
         axes.set_xticks(range(len(columns)), [str(real) for real in columns])
         axes.set_yticks(range(len(rows)), [str(declared) for declared in rows])
         axes.set(xlabel="real f (Byzantine workers)", ylabel="declared f̂")
-        axes.set_title(cell_words(name, "one arm"), fontsize=9)
+        axes.set_title(words, fontsize=9)
     if image is not None:
         bar = drawn.colorbar(image, ax=list(panels))
         bar.set_label(WORST_CASE.replace(" maximal", "\nmaximal"), fontsize=8)

@@ -56,8 +56,10 @@ def _title(result: StudyResult) -> str:
 
 
 def _explained(cells: Sequence[CellResult]) -> str:
-    seeds = max((cell.worst_case.seeds for cell in cells), default=1)
-    spread = f", mean ± standard deviation over {seeds} seeds" if seeds > 1 else ""
+    seeds = {cell.worst_case.seeds for cell in cells if cell.worst_case.kind != "unknown"}
+    most = max(seeds, default=1)
+    over = f"up to {most}" if len(seeds) > 1 else f"{most}"
+    spread = f", mean ± standard deviation over {over} seeds" if most > 1 else ""
     images = "test" if all(cell.judged_on == "test" for cell in cells) else "validation"
     worst = f"maximal {images} accuracy in %, the smallest over the attacks{spread}"
     beside = "beside it the same of the last evaluation, and of the mean of the last five"

@@ -35,15 +35,18 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean ± standard deviation over seeds in per cent, as it is shown."""
+    """Mean ± standard deviation over seeds in per cent, as it is shown.
+
+    A bound has no deviation: some of what it is the mean of are bounds themselves.
+    """
 
     mean: float
-    std: float
+    std: float | None
     seeds: int
     kind: str = "exact"
 
     def __str__(self) -> str:
-        spread = f" ± {100 * self.std:.1f}" if self.seeds > 1 else ""
+        spread = f" ± {100 * self.std:.1f}" if self.std is not None and self.seeds > 1 else ""
         return f"{SIGNS[self.kind]}{100 * self.mean:.1f}{spread}"
 
 
@@ -53,8 +56,9 @@ def summarise(accuracies: Iterable[Accuracy]) -> Summary | None:
     if not found:
         return None
     values = tuple(accuracy.value for accuracy in found)
-    kind = "at least" if any(accuracy.lower_bound for accuracy in found) else "exact"
-    return Summary(statistics.fmean(values), _spread(values), len(values), kind)
+    if any(accuracy.lower_bound for accuracy in found):
+        return Summary(statistics.fmean(values), None, len(values), "at least")
+    return Summary(statistics.fmean(values), _spread(values), len(values))
 
 
 @lru_cache(maxsize=10_000)
@@ -63,11 +67,16 @@ def _spread(values: tuple[float, ...]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
+def spread_of(found: WorstCase) -> float | None:
+    """The standard deviation over the seeds; None for a bound, which has none."""
+    return found.std if found.exact else None
+
+
 def of_worst_case(found: WorstCase) -> Summary | None:
     """A worst case as it is shown; None where nothing is known of it."""
     if found.kind == "unknown":
         return None
-    return Summary(found.mean, found.std, found.seeds, found.kind)
+    return Summary(found.mean, spread_of(found), found.seeds, found.kind)
 
 
 def shown_worst_case(cell: CellResult) -> str:
@@ -124,6 +133,11 @@ def is_drawn(path: Path, mark: str) -> bool:
         return mark.encode() in file.read(1000)
 
 
+def images_of(judged_on: str) -> str:
+    """The images that accuracies are of: ``test``, or ``validation`` for those held out."""
+    return "test" if judged_on == "test" else "validation"
+
+
 def setting(result: StudyResult) -> str:
     """What all runs of a study have in common, for its title."""
     facts = result.record.facts
@@ -151,4 +165,4 @@ def plain_worst_case(found: WorstCase) -> dict[str, Any] | None:
     """For JSON."""
     if found.kind == "unknown":
         return None
-    return {"mean": found.mean, "std": found.std, "kind": found.kind}
+    return {"mean": found.mean, "std": spread_of(found), "kind": found.kind}

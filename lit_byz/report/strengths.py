@@ -5,14 +5,23 @@ A strength is how hard the attackers search: ``foe@published``, ``foe@coarse``, 
 stronger attacker can do what a weaker one does.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lit_byz.report.drawing import draw_chance, in_percent, legend_below, save
-from lit_byz.report.rendering import SIGNS, as_csv, is_drawn, mark_of, of_worst_case
-from lit_byz.report.words import WORST_CASE, cell_words
+from lit_byz.report.rendering import (
+    SIGNS,
+    Summary,
+    as_csv,
+    is_drawn,
+    mark_of,
+    of_worst_case,
+    spread_of,
+)
+from lit_byz.report.words import WORST_CASE, cell_words, told_apart
 from lit_byz.tracking.records import CellResult
 from lit_byz.tracking.worst_case import WorstCase, worst_case
 
@@ -83,8 +92,7 @@ def table(cells: Sequence[CellResult]) -> "Table":
         found = [at_strength(cell, strength) for strength in strengths]
         made.add_row(cell.name or "one cell", *(_shown(worst) for worst in found))
     for name, members in static_groups(cells).items():
-        best = [best_static(members, strength) for strength in strengths]
-        texts = ["" if b is None else f"{_shown(b[1])} at {_threshold(b[0])}" for b in best]
+        texts = [_best(best_static(members, strength)) for strength in strengths]
         made.add_row(", ".join([*([name] if name else []), "best static"]), *texts)
     return made
 
@@ -101,11 +109,31 @@ def static_groups(cells: Sequence[CellResult]) -> dict[str, list[CellResult]]:
 
 def best_static(
     members: Sequence[CellResult], strength: str
-) -> tuple[CellResult, WorstCase] | None:
-    """The cell with the highest worst case at a strength; each may have its best at another."""
-    known = [(cell, worst) for cell in members if (worst := at_strength(cell, strength))]
-    known = [(cell, worst) for cell, worst in known if worst.known]
-    return max(known, key=lambda pair: pair[1].mean, default=None)
+) -> tuple[CellResult | None, list[Summary]]:
+    """The highest worst case at a strength, and the cell that has it; each may have another.
+
+    No cell, and what it is at least and at most, where another could still be higher.
+    """
+    found = [(cell, worst) for cell in members if (worst := at_strength(cell, strength))]
+    if not any(worst.known for _, worst in found):
+        return None, []
+    lowest = max((worst for _, worst in found), key=lambda worst: worst.at_least)
+    highest = max((worst for _, worst in found), key=lambda worst: worst.at_most)
+    for cell, worst in found:
+        if worst.exact and worst.mean >= highest.at_most:
+            return cell, [Summary(worst.mean, worst.std, worst.seeds)]
+    bounds = []
+    if lowest.at_least > 0:
+        bounds.append(Summary(lowest.at_least, None, lowest.seeds, "at least"))
+    if highest.at_most < 1:
+        bounds.append(Summary(highest.at_most, None, highest.seeds, "at most"))
+    return None, bounds
+
+
+def _best(found: tuple[CellResult | None, list[Summary]]) -> str:
+    cell, summaries = found
+    text = ", ".join(str(summary) for summary in summaries)
+    return text if cell is None else f"{text} at {_threshold(cell)}"
 
 
 def _threshold(cell: CellResult) -> str:
@@ -125,17 +153,14 @@ def csv_of(cells: Sequence[CellResult]) -> str:
         for strength in strengths_of(cells):
             worst = at_strength(cell, strength)
             if worst is not None and worst.kind != "unknown":
-                row = [cell.name, strength, worst.mean, worst.std, worst.seeds, worst.kind]
+                row = [cell.name, strength, worst.mean, spread_of(worst), worst.seeds, worst.kind]
                 rows.append(row)
     for name, members in static_groups(cells).items():
         for strength in strengths_of(cells):
-            best = best_static(members, strength)
-            if best is not None:
-                label = ", ".join(
-                    [*([name] if name else []), f"best static, {_threshold(best[0])}"]
-                )
-                w = best[1]
-                rows.append([label, strength, w.mean, w.std, w.seeds, w.kind])
+            best, summaries = best_static(members, strength)
+            at = [] if best is None else [_threshold(best)]
+            label = ", ".join([*([name] if name else []), "best static", *at])
+            rows += [[label, strength, s.mean, s.std, s.seeds, s.kind] for s in summaries]
     return as_csv(["cell", "strength", "worst_case", "std", "seeds", "kind"], rows)
 
 
@@ -160,7 +185,7 @@ def figure(
             places,
             [worst.mean for _, worst in known],
             width,
-            yerr=[worst.std for _, worst in known] if any(w.seeds > 1 for _, w in known) else None,
+            yerr=[w.std if w.exact and w.seeds > 1 else math.nan for _, w in known],
             hatch=["" if worst.exact else "//" for _, worst in known],
             label=IN_WORDS.get(strength, strength),
             edgecolor="white",
@@ -169,7 +194,8 @@ def figure(
             if not worst.exact:
                 sign = SIGNS[worst.kind].strip()
                 axes.annotate(sign, (x, worst.mean), ha="center", va="bottom", fontsize=9)
-    names = [cell_words(cell.name).replace(", ", ",\n").replace(" (", "\n(") for cell in cells]
+    names = told_apart([cell.name for cell in cells], cell_words)
+    names = [name.replace(", ", ",\n").replace(" (", "\n(") for name in names]
     axes.set_xticks(range(len(cells)), names, fontsize=7)
     draw_chance(axes, chance)
     in_percent(axes.yaxis)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lit_byz.report.drawing import chance_of
+from lit_byz.report.rendering import images_of
 from lit_byz.report.words import SYMBOLS
 from lit_byz.tracking.records import CellResult, StudyResult
 
@@ -90,7 +91,7 @@ class Tuned:
     @property
     def images(self) -> str:
         """What the trials are judged on, in words."""
-        return "test" if self.judged_on == "test" else "validation"
+        return images_of(self.judged_on)
 
     @property
     def best(self) -> TrialResult | None:
@@ -123,16 +124,17 @@ def tuned(result: StudyResult) -> Tuned:
         attacks=facts["attacks"],
         trials=trials,
         comparisons=comparisons,
-        cost=_cost(trials, facts["runs_per_trial"], facts["steps_per_trial"]),
+        cost=_cost(trials, facts["runs_per_trial"]),
         log=frozenset(facts["log"]),
         judged_on=facts.get("judged_on", "test"),
         chance=chance_of(str(facts["dataset"])),
     )
 
 
-def _cost(trials: Sequence[TrialResult], runs: int, steps: int) -> Cost:
-    """Of the trials that have ended."""
-    ended = [trial.cell.facts["cost"] for trial in trials if trial.state != "running"]
+def _cost(trials: Sequence[TrialResult], runs: int) -> Cost:
+    """Of the trials that have ended; where the steps are tuned, each has its own."""
+    ended = [trial.cell for trial in trials if trial.state != "running"]
     names = ("computed", "found", "bounded", "pruned", "steps_saved", "seconds")
-    total = {name: sum(cost[name] for cost in ended) for name in names}
-    return Cost(runs=len(ended) * runs, steps=len(ended) * steps, **total)
+    total = {name: sum(cell.facts["cost"][name] for cell in ended) for name in names}
+    steps = sum(run.steps for cell in ended for run in cell.record.runs)
+    return Cost(runs=len(ended) * runs, steps=steps, **total)

@@ -207,7 +207,8 @@ def csv_of(study: Tuned) -> str:
         rows += _run_rows(start, comparison.cell)
         if comparison.value is not None:
             rows.append([*start, "worst case", "mean", comparison.value, ""])
-    return as_csv(["trial", "state", *keys, "attack", "seed", "max_accuracy", "bound"], rows)
+    header = ["trial", "state", *keys, "attack", "seed", "max_accuracy", "bound", "judged_on"]
+    return as_csv(header, [[*row, study.images] for row in rows])
 
 
 def _accuracies(study: Tuned, cell: CellResult) -> list[str]:

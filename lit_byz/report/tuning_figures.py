@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lit_byz.report.drawing import draw_chance, in_percent, legend_below, save
 from lit_byz.report.tuned import TrialResult, Tuned, shown
-from lit_byz.report.words import SYMBOLS, cell_words
+from lit_byz.report.words import SYMBOLS, cell_words, told_apart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,11 +112,12 @@ def _points(axes: "Axes", study: Tuned, place: Place) -> None:
 
 
 def _lines(axes: "Axes", study: Tuned) -> None:
-    for number, comparison in enumerate(study.comparisons):
+    names = told_apart([comparison.name for comparison in study.comparisons], cell_words)
+    for number, (words, comparison) in enumerate(zip(names, study.comparisons, strict=True)):
         if comparison.value is None:
             continue
         short = comparison.name.split("=")[-1]
-        label = f"{cell_words(comparison.name)}: {100 * comparison.value:.1f} %"
+        label = f"{words}: {100 * comparison.value:.1f} %"
         colour = COLOURS.get(short, f"C{number + 3}")
         style = "-" if number % 2 else "--"
         axes.axhline(comparison.value, color=colour, linestyle=style, linewidth=1.4, label=label)

@@ -1,8 +1,9 @@
 """What things are called in figures and tables: one table of names, short and in words."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 # Short as the paper has it, and in words.
 RULES: Mapping[str, tuple[str, str]] = {
@@ -82,16 +83,45 @@ def short(group: str, name: str) -> str:
     return GROUPS[group].get(name, (name, name))[0]
 
 
-def in_words(group: str, name: str) -> str:
+def in_words(group: str, name: str, *, full: bool = False) -> str:
     """An option in words; a user's own class is called by its name.
+
+    By its whole path where its name is that of an option of ours, or where ``full`` asks for it.
 
     >>> in_words("clip", "arc"), in_words("rule", "my_rules.Mine")
     ('adaptive robust clipping (ARC)', 'Mine')
+    >>> in_words("rule", "my_rules.Krum"), in_words("rule", "my_rules.Mine", full=True)
+    ('my_rules.Krum', 'my_rules.Mine')
     """
-    return GROUPS[group].get(name, ("", name.rpartition(".")[2] or name))[1]
+    options = GROUPS[group]
+    if name in options:
+        return options[name][1]
+    last = name.rpartition(".")[2]
+    ours = {word.casefold() for key, words in options.items() for word in (key, *words)}
+    return name if full or not last or last.casefold() in ours else last
 
 
-def attack_words(label: str) -> str:
+class InWords(Protocol):
+    """What puts a name into words, in full where that is asked for."""
+
+    def __call__(self, name: str, /, *, full: bool = False) -> str: ...
+
+
+def told_apart(names: Sequence[str], words: InWords) -> list[str]:
+    """Names in words; in full where two of them would read the same.
+
+    >>> told_apart(["clip=arc", "rule=mine.Mean", "rule=yours.Mean"], cell_words)
+    ['adaptive robust clipping (ARC)', 'mine.Mean', 'yours.Mean']
+    """
+    found = [words(name) for name in names]
+    count = Counter(found)
+    return [
+        words(name, full=True) if count[label] > 1 else label
+        for name, label in zip(names, found, strict=True)
+    ]
+
+
+def attack_words(label: str, *, full: bool = False) -> str:
     """An attack's label in words, with how hard it searches.
 
     >>> attack_words("foe@coarse"), attack_words("sf"), attack_words("foe, tau=2")
@@ -101,23 +131,25 @@ def attack_words(label: str) -> str:
     """
     name, *settings = re.split(r"(?=[,(])", label, maxsplit=1)
     name, at, search = name.partition("@")
-    words = in_words("attack", name)
+    words = in_words("attack", name, full=full)
     if at:
         words += f" ({SEARCHES.get(search, search)})"
     return words + "".join(settings).replace("=", " = ").replace("(", " (", 1)
 
 
-def cell_words(name: str, empty: str = "one cell") -> str:
+def cell_words(name: str, empty: str = "one cell", *, full: bool = False) -> str:
     """What tells a cell from the others, in words.
 
     >>> cell_words("clip=static, clip.C=0.2, workers.f=2")
     'static clipping, C = 0.2, f = 2'
     >>> cell_words("rule=cwtm, clip=arc"), cell_words("")
     ('trimmed mean (CWTM), adaptive robust clipping (ARC)', 'one cell')
+    >>> cell_words("partition=dirichlet(alpha=0.1)")
+    'Dirichlet (alpha = 0.1)'
     """
     # A value may have commas in brackets of its own.
     parts = re.split(r", (?=[A-Za-z_][\w.]*=)", name) if name else []
-    return ", ".join(_part(part) for part in parts) or empty
+    return ", ".join(_part(part, full) for part in parts) or empty
 
 
 def run_words(plain: Mapping[str, Any]) -> str:
@@ -138,12 +170,14 @@ def run_words(plain: Mapping[str, Any]) -> str:
     return f"{', '.join(first)}\n{', '.join(second)}; {attack_words(label)}"
 
 
-def _part(text: str) -> str:
+def _part(text: str, full: bool) -> str:
     key, equals, value = text.partition("=")
     if not equals:
         return text
     if key in GROUPS:
-        return in_words(key, value)
+        name, bracket, settings = value.partition("(")
+        words = in_words(key, name, full=full)
+        return f"{words} ({settings.replace('=', ' = ')}" if bracket else words
     if key in ("dataset", "model"):
         return value
     return f"{SYMBOLS.get(key, key)} = {value}"

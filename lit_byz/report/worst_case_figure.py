@@ -1,11 +1,12 @@
 """The figure of a sweep: a bar per cell for its worst case, a mark for each attack."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lit_byz.report import drawing, rendering, words
+from lit_byz.report import drawing, rendering
+from lit_byz.report import words as in_words
 from lit_byz.report.drawing import draw_chance, in_percent, legend_below, save
 from lit_byz.report.rendering import (
     MARKERS,
@@ -16,7 +17,7 @@ from lit_byz.report.rendering import (
     shown_worst_case,
     summarise,
 )
-from lit_byz.report.words import ACCURACY, attack_words, cell_words
+from lit_byz.report.words import ACCURACY, attack_words, cell_words, told_apart
 from lit_byz.tracking.records import CellResult
 
 if TYPE_CHECKING:
@@ -31,8 +32,11 @@ def figure(
 ) -> None:
     """Draw it, unless it is drawn: what the table says is in it, bounds and failures too."""
     attacks = list(dict.fromkeys(attack for cell in cells for attack in cell.attacks))
-    shown = [repr((c.name, c.known, plain_worst_case(c.worst_case), _text(c))) for c in cells]
-    code = [module.__file__ or "" for module in (drawing, rendering, words)]
+    words = dict(zip(attacks, told_apart(attacks, attack_words), strict=True))
+    shown = [
+        repr((c.name, c.known, plain_worst_case(c.worst_case), _text(c, words))) for c in cells
+    ]
+    code = [module.__file__ or "" for module in (drawing, rendering, in_words)]
     mark = mark_of(__file__, title, repr(chance), *shown, *map(mark_of, code))
     if is_drawn(path, mark):
         return
@@ -41,11 +45,12 @@ def figure(
     rows, marks = max(len(cells), 1), -(-len(attacks) // 3)
     drawn = Figure(figsize=(7.4, 1.1 + ROW * rows + 0.2 * marks), layout="constrained")
     axes = drawn.subplots()
-    _bars(axes, cells)
-    for place, attack in enumerate(attacks):
-        _marks(axes, cells, attack, place)
+    _bars(axes, cells, words)
+    for place, (attack, label) in enumerate(words.items()):
+        _marks(axes, cells, attack, label, place)
     draw_chance(axes, chance, vertical=True)
-    axes.set_yticks(range(len(cells)), [cell_words(cell.name) for cell in cells], fontsize=8)
+    names = told_apart([cell.name for cell in cells], cell_words)
+    axes.set_yticks(range(len(cells)), names, fontsize=8)
     axes.set_ylim(rows - 0.5, -0.5)
     axes.set_xlim(0, 1.02)
     axes.set_xlabel(f"{ACCURACY} (bar: worst case; hatched: a bound)", fontsize=9)
@@ -58,7 +63,7 @@ def figure(
     save(drawn, path, mark)
 
 
-def _bars(axes: "Axes", cells: Sequence[CellResult]) -> None:
+def _bars(axes: "Axes", cells: Sequence[CellResult], words: Mapping[str, str]) -> None:
     for row, cell in enumerate(cells):
         worst = cell.worst_case
         if of_worst_case(worst) is not None:
@@ -68,34 +73,37 @@ def _bars(axes: "Axes", cells: Sequence[CellResult]) -> None:
                 height=0.62,
                 color="tab:blue",
                 alpha=0.4,
-                xerr=worst.std if worst.seeds > 1 else math.nan,
+                xerr=worst.std if worst.exact and worst.seeds > 1 else math.nan,
                 error_kw={"elinewidth": 0.9},
                 hatch="" if worst.exact else "//",
                 edgecolor="white",
             )
         # On a bright patch, or hatching and marks would run through it.
         bright = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.2}
-        text = _text(cell)
+        text = _text(cell, words)
         axes.annotate(text, (MARGIN, row), va="center", fontsize=8, bbox=bright, zorder=5)
 
 
-def _text(cell: CellResult) -> str:
+def _text(cell: CellResult, words: Mapping[str, str]) -> str:
     """The worst case with the table's signs, and the attacks that failed or are missing."""
     text, bracket, _ = shown_worst_case(cell).partition(" (")
     reasons = []
     if bracket:
         for what, runs in (("failed", cell.failed), ("missing", cell.missing)):
-            names = dict.fromkeys(attack_words(run.attack) for run in runs)
+            names = dict.fromkeys(words[run.attack] for run in runs)
             if names:
                 reasons.append(f"{what}: {', '.join(names)}")
     unit = "" if text == "unknown" else " %"
     return f"{text}{unit} ({'; '.join(reasons)})" if reasons else f"{text}{unit}"
 
 
-def _marks(axes: "Axes", cells: Sequence[CellResult], attack: str, place: int) -> None:
-    """An attack's accuracies: filled where they are known, open with an arrow where at least."""
+def _marks(axes: "Axes", cells: Sequence[CellResult], attack: str, words: str, place: int) -> None:
+    """An attack's accuracies: filled where they are known, open with an arrow where at least.
+
+    Open without one where seeds failed or are missing.
+    """
     marker, colour = MARKERS[place % len(MARKERS)], f"C{(place + 1) % 10}"
-    label: str | None = attack_words(attack)
+    label: str | None = words
     for row, cell in enumerate(cells):
         summary = summarise(cell.of_attack(attack).values())
         if summary is None:
@@ -103,12 +111,13 @@ def _marks(axes: "Axes", cells: Sequence[CellResult], attack: str, place: int) -
         # A little above each other: attacks often leave the same accuracy.
         y = row + 0.11 * ((place % 5) - 2)
         exact = summary.kind == "exact"
+        whole = summary.seeds == sum(run.attack == attack for run in cell.record.runs)
         axes.scatter(
             summary.mean,
             y,
             marker=marker,
             s=30,
-            facecolors=colour if exact else "white",
+            facecolors=colour if exact and whole else "white",
             edgecolors=colour,
             label=label,
             zorder=4,

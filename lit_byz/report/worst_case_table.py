@@ -11,9 +11,11 @@ from lit_byz.report.drawing import chance_of, pictures
 from lit_byz.report.rendering import (
     Reader,
     Rendered,
+    Summary,
     as_csv,
     files_in,
     legend,
+    of_worst_case,
     plain_worst_case,
     problems,
     shown_end,
@@ -103,10 +105,7 @@ def table(cells: Sequence[CellResult], title: str, *, ends: bool = True) -> "Tab
         low = min((s.mean for s in found.values() if s is not None), default=None)
         row = []
         for attack, summary in found.items():
-            failed = sum(run.attack == attack for run in cell.failed)
-            text = ("failed" if failed else "") if summary is None else str(summary)
-            if summary is not None and failed:
-                text += f" ({failed} failed)"
+            text = _shown(cell, attack, summary)
             row.append(f"[red]{text}[/red]" if summary and summary.mean == low else text)
         worst = cell.worst_case
         style = "bold green" if worst.exact and worst.mean == best else "bold"
@@ -114,6 +113,17 @@ def table(cells: Sequence[CellResult], title: str, *, ends: bool = True) -> "Tab
         row += [shown_end(cell, measure) for measure in ENDS] if ends else []
         made.add_row(cell.name or "one cell", *row)
     return made
+
+
+def _shown(cell: CellResult, attack: str, summary: Summary | None) -> str:
+    """The accuracy under an attack, and on how many seeds it is not known."""
+    failed = sum(run.attack == attack for run in cell.failed)
+    missing = sum(run.attack == attack for run in cell.missing)
+    if summary is None:
+        return "failed" if failed else ""
+    counts = {"failed": failed, "missing": missing}
+    reasons = [f"{count} {what}" for what, count in counts.items() if count]
+    return f"{summary} ({', '.join(reasons)})" if reasons else str(summary)
 
 
 def _caption(cells: Sequence[CellResult], what: str = ACCURACY, *, ends: bool = True) -> str:
@@ -141,8 +151,11 @@ def csv_of(cells: Sequence[CellResult]) -> str:
     return as_csv([*COLUMNS, *columns], rows)
 
 
-def _number(worst: WorstCase, what: str) -> Any:
-    return "" if worst.kind == "unknown" else getattr(worst, what)
+def _number(worst: WorstCase, what: str) -> float | None:
+    summary = of_worst_case(worst)
+    if summary is None:
+        return None
+    return summary.std if what == "std" else summary.mean
 
 
 def _end_columns(cell: CellResult, run: PlannedRun) -> list[Any]:

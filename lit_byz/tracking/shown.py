@@ -18,7 +18,8 @@ ACCURACY = "test/max_accuracy"
 # The kinds of what a study's worst cases are of.
 CELLS = ("cell", "trial")
 # On the test images, or on those held out where these decide.
-WORST_CASES = ("worst_case/max_accuracy", "val/worst_case/max_accuracy")
+HELD_OUT = "val/worst_case/max_accuracy"
+WORST_CASES = ("worst_case/max_accuracy", HELD_OUT)
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,9 @@ class Entry:
     """A study or a run: ``low`` and ``high`` are the worst cases of its cells that are known.
 
     Of a run both are its maximal accuracy. ``cells`` counts a study's cells, ``exact`` those whose
-    worst case is known exactly. ``when`` is the moment of the last work on it, in seconds.
+    worst case is known exactly. ``judged_on`` names the images that the accuracies are of,
+    ``test`` or ``validation``; None where there are none. ``when`` is the moment of the last work
+    on it, in seconds.
     """
 
     kind: str
@@ -36,6 +39,7 @@ class Entry:
     high: float | None
     cells: int
     exact: int
+    judged_on: str | None
     when: float
     run_id: str
 
@@ -92,6 +96,7 @@ def _cells(store: Store, experiment: str, studies: Sequence[str]) -> dict[str, l
 
 def _study(run: Glance, cells: Sequence[Glance]) -> Entry:
     exact = [cell.metrics[name] for cell in cells for name in WORST_CASES if name in cell.metrics]
+    held_out = any(HELD_OUT in cell.metrics for cell in cells)
     return Entry(
         kind=run.tags[KIND],
         name=run.tags.get(NAME, ""),
@@ -100,6 +105,7 @@ def _study(run: Glance, cells: Sequence[Glance]) -> Entry:
         high=max(exact, default=None),
         cells=len(cells),
         exact=len(exact),
+        judged_on=("validation" if held_out else "test") if exact else None,
         when=_when(run) / 1000,
         run_id=run.run_id,
     )
@@ -112,4 +118,5 @@ def _run(run: Glance) -> Entry:
         status = run.tags.get(STATUS, status)
     name = run.tags.get(NAME, "")
     when = _when(run) / 1000
-    return Entry("run", name, status, reached, reached, 0, 0, when, run.run_id)
+    images = None if reached is None else "test"
+    return Entry("run", name, status, reached, reached, 0, 0, images, when, run.run_id)

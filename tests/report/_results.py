@@ -17,14 +17,19 @@ Known = float | str | None
 
 
 def make_cell(
-    name: str, known: Mapping[str, Mapping[int, Known]], kind: str = "cell", **facts: Any
+    name: str,
+    known: Mapping[str, Mapping[int, Known]],
+    kind: str = "cell",
+    *,
+    steps: int = 40,
+    **facts: Any,
 ) -> CellResult:
     """A cell with what is known of its runs, by attack and seed."""
     runs, outcomes = [], {}
     for attack, by_seed in known.items():
         for seed, value in by_seed.items():
             identity = f"{name} {attack} {seed}"
-            runs.append(PlannedRun(attack, seed, identity, 40))
+            runs.append(PlannedRun(attack, seed, identity, steps))
             if value is not None:
                 outcomes[identity] = _outcome(identity, value)
     return CellResult(CellRecord(name, runs, kind, facts), outcomes, f"run of {name}")

@@ -61,6 +61,15 @@ def test_csv() -> None:
     assert {row["kind"] for row in rows} == {"exact", "at most", "at least"}
 
 
+def test_a_bound_has_its_seeds_and_no_spread() -> None:
+    cell = make_cell("", {"sf": {1: 0.4, 2: 0.3, 3: 0.2}, "lf": {1: None, 2: 0.9, 3: 0.9}})
+    below, above = level(cell.worst_case, 0.5), level(cell.worst_case, 0.1)
+    assert (below.kind, below.seeds, str(below)) == ("at most", 3, "≤ 30.0")
+    assert (above.kind, above.seeds, str(above)) == ("at least", 3, "≥ 16.7")
+    (row,) = csv.DictReader(io.StringIO(csv_of({"": ArmResult({2: below}, 2)})))
+    assert (row["worst_case"][:3], row["std"], row["seeds"]) == ("0.3", "", "3")
+
+
 def test_figure(tmp_path: Path) -> None:
     figure(ARMS, 4, 0.5, "digits", tmp_path / "all.png")
     figure({}, 4, 0.5, "digits", tmp_path / "none.png")

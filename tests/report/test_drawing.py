@@ -9,7 +9,7 @@ import pytest
 from lit_byz.report.drawing import FORMATS, chance_of, pictures
 from lit_byz.report.figures import accuracy_curve, run_figures
 from lit_byz.report.worst_case_figure import figure
-from tests.report._results import make_cell
+from tests.report._results import Known, make_cell
 from tests.report.test_figures import HISTORY, ink
 
 CELLS = [
@@ -54,6 +54,29 @@ def test_a_lower_bound_has_its_sign(tmp_path: Path) -> None:
         figure([cell], "a title", tmp_path / f"{name}.png")
     assert "≥ 70.0 %" in texts(tmp_path / "bounded.png")
     assert "70.0 %" in texts(tmp_path / "known.png")
+
+
+def test_own_classes_are_told_from_ours_and_from_each_other(tmp_path: Path) -> None:
+    rules = ("krum", "my_rules.Krum", "mine.Mean", "yours.Mean", "mine.Only")
+    attacks: dict[str, dict[int, Known]] = {"mine.Flip": {1: 0.5}, "yours.Flip": {1: None}}
+    figure([make_cell(f"rule={rule}", attacks) for rule in rules], "", tmp_path / "own.png")
+    said = texts(tmp_path / "own.png")
+    for words in ("Krum", *rules[1:4], "Only", "mine.Flip", "yours.Flip: no result"):
+        assert said.count(words) == 1, (words, said)
+    assert "≤ 50.0 % (missing: yours.Flip)" in said
+
+
+def test_a_mark_is_filled_where_every_seed_is_known() -> None:
+    from matplotlib.colors import to_rgba
+    from matplotlib.figure import Figure
+
+    from lit_byz.report.worst_case_figure import _marks
+
+    known: list[dict[int, Known]] = [{1: 0.4, 2: 0.8}, {1: 0.4, 2: None}, {1: 0.4, 2: ">= 0.8"}]
+    axes = Figure().subplots()
+    _marks(axes, [make_cell("", {"foe": foe}) for foe in known], "foe", "", 0)
+    fills = [tuple(mark.get_facecolor()[0]) for mark in axes.collections]
+    assert [fill == to_rgba("white") for fill in fills] == [False, True, True]
 
 
 def test_the_same_figure_makes_the_same_bytes(tmp_path: Path) -> None:

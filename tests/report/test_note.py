@@ -20,7 +20,7 @@ def test_every_cell_is_there_as_the_terminal_shows_it() -> None:
     found = rows(note_of(make_study("sweep", EVERY), FILES))
     for cell in EVERY:
         assert found[cell.name][0] == f"**{shown_worst_case(cell)}**"
-    assert found["failed"][0] == "**≤ 92.5 ± 3.5 (1 failed)**"
+    assert found["failed"][0] == "**≤ 92.5 (1 failed)**"
     assert found["missing"][0] == "**≤ 99.0 (2 missing)**"
     assert found["bounded"][0] == "**≥ 60.0**"
     assert found["unknown"] == ["**unknown (2 failed)**", "unknown", "unknown"]
@@ -38,6 +38,13 @@ def test_figures_are_shown_and_numbers_linked() -> None:
     assert "a.txt" not in note
     assert "mean ± standard deviation over 2 seeds" in note
     assert "≤" not in note
+
+
+def test_the_number_of_seeds_is_said_of_all_cells() -> None:
+    single = make_cell("clip=none", {"sf": {1: 0.5}})
+    note = note_of(make_study("sweep", [WHOLE, single]), [])
+    assert "mean ± standard deviation over up to 2 seeds" in note
+    assert "standard deviation" not in note_of(make_study("sweep", [single, UNKNOWN]), [])
 
 
 def test_a_large_study_fits() -> None:

@@ -4,10 +4,13 @@ import csv
 import io
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from lit_byz.report import strengths
-from tests.report._results import make_cell
+from lit_byz.report.rendering import SIGNS
+from lit_byz.tracking.records import CellResult
+from tests.report._results import Known, make_cell, text_of
 from tests.report.test_figures import ink
 
 CELLS = [
@@ -42,6 +45,48 @@ def test_a_failed_search_leaves_a_bound() -> None:
     assert "≤ 90.0" in text.getvalue()
     rows = list(csv.DictReader(io.StringIO(strengths.csv_of(CELLS))))
     assert [row["kind"] for row in rows] == ["exact"] * 4 + ["at most", "exact"]
+
+
+def thresholds(*foe: Known) -> list[CellResult]:
+    """A cell for each threshold, 1, 2, …"""
+    return [
+        make_cell(f"clip=static, clip.C={place}", {"sf": {1: 0.95}, "foe": {1: value}})
+        for place, value in enumerate(foe, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("foe", "shown"),
+    [
+        ((0.4, 0.6), "60.0 at C = 2"),
+        ((">= 0.41", 0.6), "≥ 60.0, ≤ 95.0"),
+        ((">= 0.7", 0.6), "≥ 70.0, ≤ 95.0"),
+        ((None, 0.6), "≥ 60.0, ≤ 95.0"),
+        ((">= 0.41", 0.95), "95.0 at C = 2"),  # no threshold can be better
+        ((None, None), "≤ 95.0"),
+    ],
+)
+def test_the_best_static_threshold_is_named_where_no_other_can_be_better(
+    foe: tuple[Known, ...], shown: str
+) -> None:
+    text = text_of(strengths.table(thresholds(*foe)))
+    *_, row = [line for line in text.splitlines() if "│" in line]
+    assert [part.strip() for part in row.strip("│").split("│")] == ["best static", shown]
+    rows = list(csv.DictReader(io.StringIO(strengths.csv_of(thresholds(*foe)))))
+    found = [row for row in rows if row["cell"].startswith("best static")]
+    if " at " in shown:
+        assert [(row["cell"], row["kind"]) for row in found] == [("best static, C = 2", "exact")]
+    else:
+        written = [f"{SIGNS[row['kind']]}{100 * float(row['worst_case']):.1f}" for row in found]
+        assert ", ".join(written) == shown
+        assert {(row["cell"], row["std"], row["seeds"]) for row in found} == {
+            ("best static", "", "1")
+        }
+
+
+def test_thresholds_without_a_result_have_no_best() -> None:
+    cells = [make_cell(f"clip=static, clip.C={c}", {"foe": {1: None}}) for c in (1, 2)]
+    assert strengths.best_static(cells, "grid") == (None, [])
 
 
 def test_figure(tmp_path: Path) -> None:

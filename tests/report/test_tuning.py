@@ -20,7 +20,7 @@ from tests.report._results import Known, make_cell, make_study, no_other, text_o
 
 FACTS = {
     **{"keys": ["clip.C"], "log": ["clip.C"], "attacks": ["foe", "sf"], "study": "mine"},
-    **{"runs_per_trial": 2, "steps_per_trial": 200},
+    **{"runs_per_trial": 2, "steps_per_trial": 80},
 }
 
 
@@ -36,9 +36,9 @@ def ended(state: str, value: float | None, **cost: float) -> dict[str, Any]:
 
 TRIALS = [
     trial(2, 4.0, 0.75, 0.8, **ended("complete", 0.75, computed=1, found=1, seconds=30.0)),
-    trial(0, 50.0, 0.5, ">= 0.6", **ended("complete", 0.5, computed=2, bounded=1, steps_saved=60)),
-    trial(1, 0.02, 0.2, **ended("pruned", 0.2, computed=1, pruned=1, steps_saved=100)),
-    trial(3, 9.0, "failed", **ended("failed", None, computed=1, pruned=1, steps_saved=100)),
+    trial(0, 50.0, 0.5, ">= 0.6", **ended("complete", 0.5, computed=2, bounded=1, steps_saved=24)),
+    trial(1, 0.02, 0.2, **ended("pruned", 0.2, computed=1, pruned=1, steps_saved=40)),
+    trial(3, 9.0, "failed", **ended("failed", None, computed=1, pruned=1, steps_saved=40)),
 ]
 COMPARED = [
     make_cell("clip=none", {"foe": {1: 0.3}, "sf": {1: ">= 0.6"}}, comparison="clip=none"),
@@ -58,7 +58,7 @@ def test_a_study_as_the_ledger_has_it() -> None:
     assert [found.name for found in STUDY.comparisons] == ["clip=none", "clip=arc"]
     assert STUDY.title == "4 trials on digits, extreme, f=1"
     assert STUDY.log == {"clip.C"}
-    assert STUDY.cost == Cost(8, 5, 1, 1, 2, 800, 260, 30.0)
+    assert STUDY.cost == Cost(8, 5, 1, 1, 2, 320, 104, 30.0)
 
 
 def test_a_trial_that_has_not_ended_costs_nothing_yet() -> None:
@@ -68,6 +68,15 @@ def test_a_trial_that_has_not_ended_costs_nothing_yet() -> None:
     assert study.cost == STUDY.cost
     assert study.best == STUDY.best
     assert "running" in printed(study)
+
+
+def test_tuned_steps_count_as_each_trial_has_them() -> None:
+    """The reference has 40 in each run; nobody saves more steps than there would have been."""
+    long = trial(0, 1.0, 0.2, steps=1000, **ended("pruned", 0.2, pruned=1, steps_saved=1000))
+    short = trial(1, 2.0, 0.5, 0.6, steps=250, **ended("complete", 0.5, computed=2))
+    study = tuned(make_study("tuning", [long, short], **FACTS))
+    assert (study.cost.steps_saved, study.cost.steps) == (1000, 2500)
+    assert "; 40 % of the steps were not needed" in verdict(study)[-1]
 
 
 def test_the_best_is_complete_and_the_worst_may_be_a_bound() -> None:
@@ -107,6 +116,9 @@ def test_csv_has_every_number() -> None:
     assert worst["2"]["max_accuracy"] == "0.75"
     bounds = {row["trial"]: row["bound"] for row in rows if row["attack"] == "sf"}
     assert bounds == {"0": "at least", "2": "", "clip=none": "at least", "clip=arc": ""}
+    assert {row["judged_on"] for row in rows} == {"test"}
+    rows = list(csv.DictReader(io.StringIO(csv_of(replace(STUDY, judged_on="val")))))
+    assert {row["judged_on"] for row in rows} == {"validation"}
 
 
 def test_figures(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_table() -> None:
         *("clip=arc", "85.0 ± 7.1", "77.5 ± 10.6", "", "75.0 ± 7.1", *ends),
     ]
     assert row_of(text, "failed") == [
-        *("failed", "95.0 ± 0.0", "90.0 (1 failed)", "", "≤ 92.5 ± 3.5 (1 failed)", *ends),
+        *("failed", "95.0 ± 0.0", "90.0 (1 failed)", "", "≤ 92.5 (1 failed)", *ends),
     ]
     assert row_of(text, "missing") == ["missing", "99.0", "", "", "≤ 99.0 (2 missing)", *ends]
     assert row_of(text, "bounded") == ["bounded", "≥ 60.0", "65.0", "", "≥ 60.0", *ends]
@@ -53,6 +53,24 @@ def test_table() -> None:
     plain = text_of(table([WHOLE, WORSE], ""))
     assert "≤" not in plain
     assert "≥" not in plain
+
+
+def test_a_bound_has_no_spread() -> None:
+    """Where a run is missing, 100 % stands for it: a deviation would be one of nothing measured."""
+    cell = make_cell("clip=arc", {"sf": {1: 0.4, 2: 0.3, 3: None}})
+    whole = make_cell("clip=none", {"sf": {1: ">= 0.4", 2: 0.3, 3: 0.2}})
+    text = text_of(table([cell, whole], "", ends=False))
+    assert row_of(text, "clip=arc")[2] == "≤ 56.7 (1 missing)"
+    assert row_of(text, "clip=none")[1:] == ["≥ 30.0", "≥ 30.0"]
+    rows = list(csv.DictReader(io.StringIO(csv_of([WHOLE, cell, whole]))))
+    spreads = [row["max_accuracy"] for row in rows if row["seed"] == "std"]
+    assert [bool(spread) for spread in spreads] == [True, False, False]
+
+
+def test_seeds_that_are_missing_are_counted_at_their_attack() -> None:
+    cell = make_cell("clip=arc", {"foe": {1: 0.4, 2: 0.8, 3: None}, "sf": {1: 0.9, 2: "failed"}})
+    row = row_of(text_of(table([cell], "", ends=False)), "clip=arc")
+    assert row[1:3] == ["60.0 ± 28.3 (1 missing)", "90.0 (1 failed)"]
 
 
 def test_the_best_cell_is_one_that_is_exactly_known() -> None:
@@ -171,7 +189,7 @@ def test_report_of_a_sweep(tmp_path: Path) -> None:
     assert content["missing"] == ["missing | foe | seed 1", "missing | lf | seed 1"]
     worst = {cell["cell"]: cell["worst_case"] for cell in content["cells"]}
     assert worst["unknown"] is None
-    assert worst["bounded"] == {"mean": 0.6, "std": 0.0, "kind": "at least"}
+    assert worst["bounded"] == {"mean": 0.6, "std": None, "kind": "at least"}
     assert content["cells"][4]["max_accuracy"]["sf"]["1"] == {"value": 0.6, "lower_bound": True}
 
 

@@ -1,11 +1,14 @@
 """What a store has in short, where it is asked in MLflow's own way, as servers are."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lit_byz.cli.listing import accuracy
 from lit_byz.tracking import tables
 from lit_byz.tracking.ledger import KINDS
+from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.records import StudyRecord
 from lit_byz.tracking.shown import entries
 from tests.tracking._ledgers import end, make_ledger, outcomes_of, record_of, some_points
@@ -42,3 +45,24 @@ def test_many_studies_have_their_cells(
     assert left == 0
     assert len(studies) == MANY
     assert {(s.cells, s.exact, s.low, s.high) for s in studies} == {(1, 1, 0.5, 0.5)}
+
+
+def test_what_images_a_study_is_judged_on(tmp_path: Path) -> None:
+    found = some_points(tmp_path)
+    outcomes = {p.identity: Outcome(p.identity, "finished", 0.9, 5) for p in found}
+    held_out = {i: replace(outcome, max_val_accuracy=0.4) for i, outcome in outcomes.items()}
+    for kind, facts, known in (
+        ("sweep", {}, outcomes),
+        ("tuning", {"judged_on": "val"}, held_out),
+        ("breakdown", {}, {}),
+    ):
+        ledger = make_ledger(tmp_path)
+        ledger.open_study(StudyRecord(kind, kind, kind, {}))
+        ledger.open_cell(record_of(found, **facts), found)
+        ledger.write_cell(record_of(found, **facts), known, last=True)
+    studies, _ = entries({"uri": f"sqlite:///{tmp_path}/mlflow.db", "experiment": "lit_byz"})
+    assert {entry.kind: (entry.judged_on, accuracy(entry)) for entry in studies} == {
+        "sweep": ("test", "90.0 (1 cell)"),
+        "tuning": ("validation", "40.0 (1 cell) (validation)"),
+        "breakdown": (None, "0 of 1 cells"),
+    }

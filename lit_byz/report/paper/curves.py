@@ -39,7 +39,8 @@ def draw_accuracy(found: Survey) -> "Figure":
             baseline = found.baseline_of(cell)
             if baseline is not None and baseline not in drawn:
                 drawn.append(baseline)
-                _curve(place, found, baseline, baseline.result.attacks[0], "DSGD, f = 0")
+                name = found.baseline_name(cell)
+                _curve(place, found, baseline, baseline.result.attacks[0], name)
         place.set(ylim=(0, 1.02), xlim=(0, _longest(cells)))
         if not any(complete_runs(cell, label) for cell in cells):
             say_empty(place)

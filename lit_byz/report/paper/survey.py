@@ -19,6 +19,7 @@ History = Callable[[str, str], Sequence[tuple[int, float]]]
 SHOWN = ("coarse", "grid")
 # Kinds of experiments that show each attack by itself.
 WITHOUT_WORST_CASES = ("accuracy", "thresholds")
+BASELINE = "DSGD, f = 0"
 SMOKE = "smoke test, the numbers mean nothing"
 
 
@@ -32,6 +33,10 @@ class Cell:
     @property
     def baseline(self) -> bool:
         return is_baseline(self.example.plain)
+
+    @property
+    def honest(self) -> int:
+        return int(self.example.plain["workers"]["honest"])
 
     def word(self, key: str) -> str:
         return word(key, self.example.plain)
@@ -170,11 +175,17 @@ class Survey:
         return [cell.word(key) for key in names] or [cell.word("clip")]
 
     def baseline_of(self, cell: Cell) -> Cell | None:
-        """DSGD on the same data from the same start."""
-        for other in self.baselines:
-            if all(other.word(key) == cell.word(key) for key in ("partition", "model.init_scale")):
-                return other
-        return None
+        """DSGD on the same data from the same start, of as many honest workers where there is."""
+        keys = ("partition", "model.init_scale")
+        alike = [b for b in self.baselines if all(b.word(key) == cell.word(key) for key in keys)]
+        return next((b for b in alike if b.honest == cell.honest), alike[0] if alike else None)
+
+    def baseline_name(self, cell: Cell) -> str:
+        """What a cell's baseline is called: with its honest workers where these are others."""
+        other = self.baseline_of(cell)
+        if other is None or other.honest == cell.honest:
+            return BASELINE
+        return f"{BASELINE}, {other.honest} honest workers"
 
     @property
     def partial(self) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lit_byz.report.paper.curves import curve_of
 from lit_byz.report.paper.survey import (
+    BASELINE,
     Cell,
     Survey,
     attack_panels,
@@ -16,7 +17,7 @@ from lit_byz.report.paper.survey import (
 )
 from lit_byz.report.paper.words import STRENGTHS
 from lit_byz.report.paper.worst_cases import places_of
-from lit_byz.report.rendering import SIGNS
+from lit_byz.report.rendering import Summary, spread_of
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -100,14 +101,12 @@ def _latex_row(row: Sequence[str]) -> str:
 def shown(cell: Cell, strength: str | None) -> str:
     """A worst case in per cent, with its spread and the number of seeds; "" where unknown.
 
-    Where further seeds were begun, it says how many were in all.
+    A bound has no spread. Where further seeds were begun, it says how many were in all.
     """
     found = cell.at(strength)
     if not found.bounds:
         return ""
-    text = f"{SIGNS[found.kind]}{100 * found.mean:.1f}"
-    if found.seeds > 1:
-        text += f" ± {100 * found.std:.1f}"
+    text = str(Summary(found.mean, spread_of(found), found.seeds, found.kind))
     begun = cell.begun_at(strength).seeds
     return f"{text} ({found.seeds})" + (f", {begun} begun" if begun > found.seeds else "")
 
@@ -141,12 +140,20 @@ def _worst_cases(found: Survey, strength: str | None) -> Table:
             if not here:
                 continue
             values = [shown(here[name], strength) if name in here else "" for name in methods]
-            baseline = found.baseline_of(next(iter(here.values())))
-            dsgd = "" if baseline is None else shown(baseline, None)
+            dsgd = _baseline(found, next(iter(here.values())))
             rows.append([*([title] if keys else []), place, *values, dsgd])
-    header = [*([""] if keys else []), "", *methods, "DSGD, f = 0"]
+    header = [*([""] if keys else []), "", *methods, BASELINE]
     title = _title(found, "worst-case maximal accuracy in %", strength)
     return Table(title, header, rows, names=2 if keys else 1)
+
+
+def _baseline(found: Survey, cell: Cell) -> str:
+    """A cell's baseline, and of how many honest workers where these are others."""
+    baseline = found.baseline_of(cell)
+    text = "" if baseline is None else shown(baseline, None)
+    if baseline is None or not text or baseline.honest == cell.honest:
+        return text
+    return f"{text}, {baseline.honest} honest"
 
 
 def _accuracies(found: Survey) -> Table:
@@ -165,7 +172,7 @@ def _accuracies(found: Survey) -> Table:
     for baseline in found.baselines:
         label = baseline.result.attacks[0]
         title = baseline.word("partition") if len(found.baselines) > 1 else ""
-        rows.append([title, "DSGD, f = 0", *_highest_and_last(found, baseline, label)])
+        rows.append([title, BASELINE, *_highest_and_last(found, baseline, label)])
     title = _title(found, "accuracy in %", None)
     return Table(title, ["", "method", "maximal", "last"], rows, names=2)
 

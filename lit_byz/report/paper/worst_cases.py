@@ -17,6 +17,7 @@ from lit_byz.report.paper.style import (
     panel_title,
     say_empty,
 )
+from lit_byz.report.paper.survey import BASELINE as DSGD
 from lit_byz.report.paper.survey import Cell, Survey, grouped
 from lit_byz.report.paper.words import AXES
 from lit_byz.tracking.worst_case import WorstCase
@@ -117,15 +118,17 @@ def _mark_bound(axes: "Axes", x: float, y: float, kind: str, colour: str) -> Non
 
 
 def _baseline(axes: "Axes", found: Survey, cells: Sequence[Cell], places: Sequence[str]) -> None:
-    values = {}
+    by_name: dict[str, dict[int, float]] = {}
     for cell in cells:
         baseline = found.baseline_of(cell)
         worst = None if baseline is None else baseline.at(None)
         if worst is not None and worst.bounds:
+            values = by_name.setdefault(found.baseline_name(cell), {})
             values[places.index(cell.word(found.experiment.x))] = worst.mean
-    if values:
+    for name, values in by_name.items():
         xs = sorted(values)
-        axes.plot(xs, [values[x] for x in xs], ":.", color=BASELINE, label="DSGD, f = 0")
+        mark = "." if name == DSGD else "x"  # of another number of honest workers
+        axes.plot(xs, [values[x] for x in xs], f":{mark}", color=BASELINE, label=name)
 
 
 def _bars(axes: "Axes", found: Survey, cells: Sequence[Cell], strength: str | None) -> None:

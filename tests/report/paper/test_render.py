@@ -4,11 +4,13 @@ import math
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lit_byz.report.paper.experiment import Experiment, find
 from lit_byz.report.paper.render import render
 from lit_byz.report.paper.survey import Survey, survey
-from lit_byz.report.paper.tables import Table, latex
+from lit_byz.report.paper.tables import Table, latex, tables
+from lit_byz.report.paper.worst_cases import draw
 from lit_byz.tracking.outcome import Outcome
 from tests.report.paper._small import EXPERIMENTS, furnish
 
@@ -75,6 +77,26 @@ def test_worst_cases_at_both_strengths(here: Path) -> None:
     row = ["f = 1", f"31.5 {spread}", f"81.5 {spread}", f"31.5 {spread}", f"81.5 {spread}"]
     assert coarse.rows[0][:5] == row
     assert grid.rows[0][2] == f"71.5 {spread}"
+
+
+def test_a_baseline_of_other_honest_workers_is_called_so(here: Path) -> None:
+    path = here / "configs" / "experiment" / "paper" / "lines.yaml"
+    content = yaml.safe_load(path.read_text())
+    (dsgd,) = content["grid"]["also"]
+    content["grid"]["zip"] = [{"workers.honest": [6, 7], "workers.f": [1, 2]}]
+    del content["grid"]["axes"]["workers.f"]
+
+    def drawn(*honest: int) -> tuple[list[str], list[str]]:
+        content["grid"]["also"] = [{**dsgd, "workers.honest": number} for number in honest]
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+        found = made_up(find("paper/lines"))
+        legend = [text.get_text() for text in draw(found).legends[0].get_texts()]
+        return [row[-1] for row in tables(found)[0].rows], [t for t in legend if "DSGD" in t]
+
+    reached = "95.0 ± 0.0 (2)"
+    other = "DSGD, f = 0, 6 honest workers"
+    assert drawn(6) == ([reached, f"{reached}, 6 honest"], ["DSGD, f = 0", other])
+    assert drawn(6, 7) == ([reached, reached], ["DSGD, f = 0"])
 
 
 def test_a_seed_that_was_not_begun_at_a_strength_is_not_there(here: Path) -> None:
