@@ -24,6 +24,7 @@ from lit_byz.errors import BadRequest
 from lit_byz.execution.executor import Executor
 
 if TYPE_CHECKING:
+    from lit_byz.execution.runner import Memory
     from lit_byz.studies.breakdown import BreakdownStudy
     from lit_byz.tracking.ledger import Ledger
 
@@ -59,7 +60,7 @@ def _search(options: argparse.Namespace, executor: Executor) -> int:
     plan.tell(console, plan.describe(every, grid.given))
     memory, ledger = many_runs.look_up(every, options, bounds_suffice=options.decide_only)
     if options.dry_run or ledger is None:
-        return _show_plan(study, options, ledger)
+        return _show_plan(study, memory, options, ledger)
     name = f"breakdown points of {len(study.arms)} arms"
     folder = folder_name("breakdown", options.settings, every, bare="breakdown_digits")
     key = ("breakdown", options.threshold)
@@ -90,9 +91,12 @@ def _search(options: argparse.Namespace, executor: Executor) -> int:
 
 
 def _show_plan(
-    study: "BreakdownStudy", options: argparse.Namespace, ledger: "Ledger | None"
+    study: "BreakdownStudy", memory: "Memory", options: argparse.Namespace, ledger: "Ledger | None"
 ) -> int:
-    """The size of the search and of the full grid; costs are measured at the middle f."""
+    """The size of the search and of the full grid, and what is left of both.
+
+    Costs are measured at the middle f.
+    """
     from lit_byz.cli.plan import spans, write
     from lit_byz.execution.estimate import estimate
 
@@ -105,12 +109,26 @@ def _show_plan(
         f"bisection: at most {study.most.bit_length()} probes an arm, {most} runs; "
         f"full grid: {len(everything)} runs",
     ]
+    known = memory(everything)
+    study.board.recall = memory
+    study.begin()
+    left = len({point.identity for point in study.board.waiting}) + len(study.later(known))
+    # The full grid takes no bounds for results.
+    results = {identity for identity, found in known.items() if found.status != "bounded"}
+    rest = sum(point.identity not in results for point in everything)
+    lines.append(f"already done: {len(known)}, to do: at most {left}; full grid: {rest}")
 
     def cost() -> list[str]:
+        if not left and not rest:
+            return []
         found = estimate(middle, ledger)
-        each = found.seconds / len(middle)
-        search, whole = (spans(each * count, options) for count in (most, len(everything)))
-        line = f"estimated at the middle f {found.source}: at most {search}; full grid {whole}"
+
+        def of(count: int) -> str:
+            share = count / len(middle)
+            size = f"{share * found.bytes / 1e6:.0f} MB in the store"
+            return f"{spans(share * found.seconds, options)}, {size}"
+
+        line = f"estimated at the middle f {found.source}: at most {of(left)}; full grid {of(rest)}"
         return [f"{line} (--full computes it)" if options.full else line]
 
     return write(lines, cost, options.json)

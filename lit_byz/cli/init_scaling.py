@@ -47,7 +47,7 @@ def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
     study = make_init_scaling(found, worst_case_only=only, recall=memory)
     plan.tell_changed_code(memory, found, console)
     if options.dry_run or ledger is None:
-        return plan.show(study.board, options, ledger)
+        return plan.show(study.board, options, ledger, at_most=only)
     name = f"initialisation study of {len(found)} runs"
     folder = folder_name("init-scaling", options.settings, found, bare="init_scaling_digits")
     record = many_runs.make_record("init_scaling", name, found, "init_scaling", folder=folder)

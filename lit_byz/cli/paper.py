@@ -37,9 +37,10 @@ def show_list(
 ) -> int:
     """Print the catalogue: what is done, what is left, and how long that takes."""
     chosen = [find(word, settings) for word in words] or catalogue(settings)
-    wanted = {point.identity for experiment in chosen for point in experiment.points}
-    outcomes, metrics = ledger.known(wanted)
-    made = listing.listed(chosen, outcomes, metrics, listing.speeds_in(ledger))
+    points = [point for experiment in chosen for point in experiment.points]
+    outcomes, metrics = ledger.known({point.identity for point in points})
+    tracked = listing.speeds_in(ledger), listing.evaluation_in(ledger, points)
+    made = listing.listed(chosen, outcomes, metrics, *tracked)
     if options.json:
         rows = [
             {"experiment": e.name, "paper": e.place, **_plain(tally)} for e, tally in made.entries
@@ -48,8 +49,12 @@ def show_list(
         return 0
     console = _console()
     console.print(listing.table(made).for_terminal())
-    if made.all.times not in ("", listing.MEASURED):
+    times = {tally.times for _, tally in made.entries}
+    if times & {listing.PARTLY, listing.COMPUTED}:
         line = "computed: from the operations of a step; no run of that model was timed here"
+        console.print(line, highlight=False)
+    if listing.STEPS in times:
+        line = "steps measured: evaluations come on top; this machine has tracked no such run"
         console.print(line, highlight=False)
     for line in (
         "compute one:  python pipelines/sweep.py experiment=paper/fig1a",

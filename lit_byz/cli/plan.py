@@ -5,6 +5,7 @@ import copy
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -132,10 +133,17 @@ def show(
     options: argparse.Namespace,
     ledger: Ledger | None,
     measured: Callable[[Point], bool] | None = None,
+    *,
+    at_most: bool = False,
 ) -> int:
-    """A plan on standard output: the counts at once, the cost when it is known."""
+    """A plan on standard output: the counts at once, the cost when it is known.
+
+    It is ``at_most`` so much where runs end early.
+    """
     waiting = list({p.identity: p for p in board.waiting}.values())
-    return write(counts(board), lambda: cost(waiting, ledger, options, measured), options.json)
+    bound = "at most " if at_most else ""
+    found = partial(cost, waiting, ledger, options, measured, bound=bound)
+    return write(counts(board), found, options.json)
 
 
 def write(lines: Sequence[str], more: Callable[[], Sequence[str]], as_json: bool) -> int:
@@ -155,6 +163,8 @@ def cost(
     ledger: Ledger | None,
     options: argparse.Namespace,
     measured: Callable[[Point], bool] | None = None,
+    *,
+    bound: str = "",
 ) -> list[str]:
     """What computing these runs would take.
 
@@ -169,7 +179,8 @@ def cost(
     found, factor = estimate(timed, ledger), len(points) / len(timed)
     saying.over()
     time = spans(factor * found.seconds, options)
-    return [f"estimated {found.source}: {time}, {factor * found.bytes / 1e6:.0f} MB in the store"]
+    size = f"{factor * found.bytes / 1e6:.0f} MB in the store"
+    return [f"estimated {found.source}: {bound}{time}, {size}"]
 
 
 def spans(seconds: float, options: argparse.Namespace) -> str:

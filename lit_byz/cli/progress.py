@@ -1,7 +1,7 @@
 """What a person, or a program, sees of a study while it goes on."""
 
 import time
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -12,6 +12,15 @@ from rich.text import Text
 from lit_byz.execution.runner import Runner
 from lit_byz.execution.tasks import Progress
 from lit_byz.tracking.outcome import Outcome
+
+
+@runtime_checkable
+class Growing(Protocol):
+    """A strategy that adds runs to its board when earlier ones have decided which."""
+
+    def most_to_come(self) -> tuple[int, int]:
+        """How many runs may be added at most, and their steps."""
+        ...
 
 
 class Watcher(Protocol):
@@ -108,8 +117,10 @@ def _counts(runner: Runner) -> str:
     board = runner.board
     failed = f", {len(board.failed)} failed" if board.failed else ""
     done = len(board.outcomes) - len(board.failed)
-    needed = len(board.points) - len(board.dropped)
-    return f"{done}/{needed} runs done, {len(runner.running)} running{failed}"
+    more, _ = _most_to_come(runner)
+    needed = len(board.points) - len(board.dropped) + more
+    share = f"{done} of at most {needed}" if more else f"{done}/{needed}"
+    return f"{share} runs done, {len(runner.running)} running{failed}"
 
 
 def _left(runner: Runner, begin: float) -> str:
@@ -118,10 +129,17 @@ def _left(runner: Runner, begin: float) -> str:
     done += sum(progress.step for progress in runner.running.values())
     left = sum(progress.steps - progress.step for progress in runner.running.values())
     left += sum({point.identity: point.steps for point in runner.board.ready}.values())
+    runs, steps = _most_to_come(runner)
+    left += steps
     if not done or not left:
         return ""
     seconds = (time.monotonic() - begin) * left / done
-    return f"about {_duration(seconds)} left"
+    return f"{'at most' if runs else 'about'} {_duration(seconds)} left"
+
+
+def _most_to_come(runner: Runner) -> tuple[int, int]:
+    strategy = runner.strategy
+    return strategy.most_to_come() if isinstance(strategy, Growing) else (0, 0)
 
 
 def _duration(seconds: float) -> str:

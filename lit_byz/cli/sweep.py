@@ -49,7 +49,7 @@ def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
     study = (WorstCaseStudy if only else GridStudy)(found, memory)
     plan.tell_changed_code(memory, found, console)
     if options.dry_run or ledger is None:
-        return plan.show(study.board, options, ledger)
+        return plan.show(study.board, options, ledger, at_most=only)
     folder = folder_name("sweep", options.settings, found, bare="quickstart")
     name = f"sweep of {len(study.board.points)} runs"
     record = many_runs.make_record("sweep", name, found, folder=folder)

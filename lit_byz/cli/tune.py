@@ -12,17 +12,22 @@ section tune of a file in configs/experiment/ has the keys space, trials and com
 """
 
 import argparse
+import itertools
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lit_byz.cli.command import Parser, guarded, settings_help
 from lit_byz.cli.options import Receive, add_options, make_executor
 
 if TYPE_CHECKING:
+    from lit_byz.config.grid import Point
     from lit_byz.config.search_space import Problem
     from lit_byz.tracking.ledger import Ledger
     from lit_byz.tracking.trials import TrialBook
 
+# So many trials are looked at for the dearest one.
+MOST_TRIALS = 64
 NEXT = "the same on MNIST: python pipelines/tune.py experiment=tune_mnist --dry-run"
 
 
@@ -113,7 +118,7 @@ def _show_plan(
     problem: "Problem", book: "TrialBook", options: argparse.Namespace, ledger: "Ledger"
 ) -> int:
     from lit_byz.cli.plan import spans, write
-    from lit_byz.execution.estimate import estimate
+    from lit_byz.execution.estimate import prices
 
     each, compared = problem.reference(), problem.comparisons()
     left = max(0, problem.trials - book.settled)
@@ -124,11 +129,38 @@ def _show_plan(
     ]
 
     def cost() -> list[str]:
-        found = estimate([*(each * left), *compared], ledger)
-        line = f"estimated {found.source}: at most {spans(found.seconds, options)}"
-        return [f"{line}, {found.bytes / 1e6:.0f} MB in the store"]
+        dearest = _dearest(problem)
+        trials = dearest or [each]
+        found = prices([*itertools.chain(*trials), *compared], ledger)
+        costs, others = [found.of(trial) for trial in trials], found.of(compared)
+        seconds = others.seconds + left * max(cost.seconds for cost in costs)
+        size = others.bytes + left * max(cost.bytes for cost in costs)
+        bound = "at most" if dearest else "about"
+        like = "" if dearest else f"; if all trials have {each[0].cell.partition(', ')[2]}"
+        line = f"estimated {found.source}: {bound} {spans(seconds, options)}"
+        return [f"{line}, {size / 1e6:.0f} MB in the store{like}"]
 
     return write(lines, cost, options.json)
+
+
+def _dearest(problem: "Problem") -> "list[list[Point]]":
+    """Trials one of which costs the most: every end or choice of the keys that change the cost.
+
+    None where these are too many to look at.
+    """
+    from lit_byz.execution.estimate import what_costs
+
+    first = {key: part.ends()[0] for key, part in problem.space.items()}
+    ways: dict[str, list[Any]] = {}
+    for key, part in problem.space.items():
+        seen: dict[object, Any] = {}
+        for end in part.ends():
+            seen.setdefault(what_costs(problem.trial(0, {**first, key: end})), end)
+        ways[key] = list(seen.values())
+    if math.prod(map(len, ways.values())) > MOST_TRIALS:
+        return []
+    every = itertools.product(*ways.values())
+    return [problem.trial(0, dict(zip(ways, values, strict=True))) for values in every]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,20 +1,33 @@
 """What computing runs would cost: as tracked ones of their kind did, else from timed steps."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from lit_byz.config.components import build_model
 from lit_byz.config.grid import Point
 from lit_byz.tracking.ledger import Ledger
-from lit_byz.tracking.tracked_costs import Cost, kinds_of, median, tracked_costs
+from lit_byz.tracking.tracked_costs import (
+    Cost,
+    evaluations,
+    kinds_of,
+    load_of,
+    median,
+    tracked_costs,
+)
 
 # Seconds in which kinds of runs are timed: the others are taken to cost as those that were, of the
-# same attack if there are any.
+# same rule or attack if there are any.
 PATIENCE = 12.0
 # Seconds that a run takes beside its steps and evaluations: its data, its figures, its tables.
 OVERHEAD = 1.5
 # Rows of a step's metrics in SQLite, and the figures and settings of a run, in bytes.
 STEP_BYTES = 11 * 150
 RUN_BYTES = 250_000
+# How many sets of parameters a run of a study keeps; ``auto`` and ``none``: none.
+COPIES = {"final": 1, "best": 1, "both": 2}
+# The group of all runs.
+ANY = ("any",)
 
 
 @dataclass(frozen=True)
@@ -26,42 +39,87 @@ class Estimate:
     source: str
 
 
+@dataclass
+class Prices:
+    """What a run of each kind costs, and where that comes from."""
+
+    of_kind: Mapping[str, Cost]
+    source: str
+    _parameters: dict[str, int] = field(default_factory=dict)
+
+    def of(self, points: Iterable[Point]) -> Estimate:
+        """Add up what runs of these kinds cost."""
+        total, size = 0.0, 0
+        for point in points:
+            cost = self.of_kind[_kind(point)]
+            total += cost.step * point.steps + cost.evaluation * _evaluations(point) + cost.run
+            size += point.steps * STEP_BYTES + RUN_BYTES + self._kept_bytes(point)
+        return Estimate(total, size, self.source)
+
+    def _kept_bytes(self, point: Point) -> int:
+        """The parameters that a run of a study keeps."""
+        tracking = point.plain["tracking"]
+        copies = COPIES.get(tracking["model"], 0)
+        if not copies:
+            return 0
+        model = str((point.plain["dataset"], point.plain["model"]))
+        if model not in self._parameters:
+            state = build_model(point.config).state_dict()
+            self._parameters[model] = sum(t.numel() * t.element_size() for t in state.values())
+        return (copies + bool(tracking["mlflow_model"])) * self._parameters[model]
+
+
 def estimate(points: Sequence[Point], ledger: Ledger | None = None) -> Estimate:
     """Add up what runs cost; with a ``ledger``, as its tracked runs of the same kind did.
 
     Runs of a kind differ in seed, partition and settings of training, which do not change what a
     step costs; everything else does.
     """
-    known = {} if ledger is None else tracked_costs(ledger)
+    return prices(points, ledger).of(points)
+
+
+def prices(points: Sequence[Point], ledger: Ledger | None = None) -> Prices:
+    """What runs of these kinds cost."""
+    kinds: dict[str, Point] = {}
+    for point in points:
+        kinds.setdefault(_kind(point), point)
+    known = {} if ledger is None else tracked_costs(ledger, [p.plain for p in kinds.values()])
     of_kind: dict[str, Cost] = {}
     untimed: dict[str, Point] = {}
-    for point in points:
-        kind, *rougher = kinds_of(point.plain)
-        found = next((known[each] for each in (kind, *rougher) if each in known), None)
+    for kind, point in kinds.items():
+        found = next((known[each] for each in kinds_of(point.plain) if each in known), None)
         if found is not None:
             of_kind[kind] = found
         else:
-            untimed.setdefault(kind, point)
+            untimed[kind] = point
     tracked, timed = len(of_kind), 0
     if untimed:
         from lit_byz.execution.timing import time_kinds  # which imports what it takes to train
 
         measured = time_kinds(_spread_out(untimed), PATIENCE)
         timed = len(measured)
-        of_kind |= {kind: _with_overhead(cost, untimed[kind]) for kind, cost in measured.items()}
-        attacks = {kind: _attack(point) for kind, point in untimed.items()}
-        attacks |= {kinds_of(p.plain)[0]: _attack(p) for p in points}
-        like = dict(of_kind)
+        of_kind |= {kind: replace(cost, run=OVERHEAD) for kind, cost in measured.items()}
+        like: dict[tuple[str, ...], list[Cost]] = defaultdict(list)
+        for kind, cost in of_kind.items():
+            for group in (*_alike(kinds[kind]), _attack(kinds[kind]), ANY):
+                like[group].append(cost)
         for kind, point in untimed.items():
-            if kind not in like:
-                of_kind[kind] = _like(_attack(point), like, attacks)
-    total, size = 0.0, 0
-    for point in points:
-        cost = of_kind[kinds_of(point.plain)[0]]
-        every = int(point.plain["train"]["eval_every"])
-        total += cost.step * point.steps + cost.evaluation * (point.steps / every)
-        size += point.steps * STEP_BYTES + RUN_BYTES
-    return Estimate(total, size, _source(tracked, timed, len(untimed) - timed))
+            if kind not in of_kind:
+                of_kind[kind] = _like(point, like)
+    return Prices(of_kind, _source(tracked, timed, len(untimed) - timed))
+
+
+def what_costs(points: Iterable[Point]) -> tuple[object, ...]:
+    """What decides the cost of runs: other runs with the same cost the same."""
+    return tuple((_kind(point), point.steps, _evaluations(point)) for point in points)
+
+
+def _kind(point: Point) -> str:
+    return kinds_of(point.plain)[0]
+
+
+def _evaluations(point: Point) -> int:
+    return evaluations(point.steps, int(point.plain["train"]["eval_every"]))
 
 
 def _source(tracked: int, timed: int, others: int) -> str:
@@ -76,30 +134,34 @@ def _source(tracked: int, timed: int, others: int) -> str:
     return ", ".join(parts)
 
 
-def _attack(point: Point) -> str:
-    return str(point.attack)
+def _alike(point: Point) -> list[tuple[str, ...]]:
+    """What runs have in common that cost about the same: their load and rule, or attack."""
+    load = load_of(point.plain)
+    return [(load, "rule", str(point.plain["rule"]["name"])), (load, *_attack(point))]
+
+
+def _attack(point: Point) -> tuple[str, ...]:
+    return "attack", str(point.attack)
 
 
 def _spread_out(kinds: Mapping[str, Point]) -> list[tuple[str, Point]]:
-    """One kind for every attack and model first, in case that time is short."""
-    seen: dict[tuple[str, str], int] = {}
+    """One kind for every load with every rule and attack first, in case that time is short."""
+    seen: Counter[tuple[str, ...]] = Counter()
     ranked: list[tuple[int, str, Point]] = []
     for kind, point in kinds.items():
-        group = (str(point.plain["model"]["name"]), _attack(point))
-        seen[group] = seen.get(group, 0) + 1
-        ranked.append((seen[group], kind, point))
+        groups = _alike(point)
+        seen.update(groups)
+        ranked.append((min(seen[group] for group in groups), kind, point))
     ranked.sort(key=lambda entry: entry[0])
     return [(kind, point) for _, kind, point in ranked]
 
 
-def _with_overhead(cost: Cost, point: Point) -> Cost:
-    """What belongs to the run as a whole is added to its evaluations, as tracked runs have it."""
-    evaluations = max(1.0, point.steps / int(point.plain["train"]["eval_every"]))
-    return Cost(cost.step, cost.evaluation + OVERHEAD / evaluations)
+def _like(point: Point, known: Mapping[tuple[str, ...], Sequence[Cost]]) -> Cost:
+    """What a run costs that is of no known kind: the median of those that are like it.
 
-
-def _like(attack: str, known: Mapping[str, Cost], attacks: Mapping[str, str]) -> Cost:
-    """What a run costs that is of no known kind: the median of those that are like it."""
-    same = [cost for kind, cost in known.items() if attacks.get(kind) == attack]
-    costs = same or list(known.values())
-    return median(costs)
+    Those of its rule, or of its attack, whichever are dearer; else those of another load.
+    """
+    found = [median(known[group]) for group in _alike(point) if group in known]
+    if found:
+        return max(found, key=lambda cost: cost.step)
+    return median(known[_attack(point) if _attack(point) in known else ANY])

@@ -52,7 +52,8 @@ def time_kinds(kinds: Sequence[tuple[str, Point]], seconds: float) -> dict[str, 
             break
         clock = _Clock(deadline)
         with threads(1), _no_longer_than(left if found else max(left, 2 * ENOUGH)) as over:
-            model = str((point.plain["dataset"], point.plain["model"]))
+            parts = (point.plain["dataset"], point.plain["model"], point.plain["data"])
+            model = str(parts)
             module = make_module(_short(point))
             if model not in evaluations:
                 evaluations[model] = _evaluation(module, point)

@@ -5,7 +5,7 @@ larger one. Its runs are those of the full grid over f, a few of them: each prob
 of clipping, say) at an f is a cell, and ends as soon as its runs decide it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,13 +35,14 @@ class Bisection:
     breaks: int | None = None
 
     @property
-    def _above(self) -> int:
+    def above(self) -> int:
+        """The smallest f that is known to break, or the one after the last."""
         return self.most + 1 if self.breaks is None else self.breaks
 
     @property
     def next(self) -> int | None:
         """The f to look at, or None if the answer is known."""
-        return None if self._above - self.holds == 1 else (self.holds + self._above) // 2
+        return None if self.above - self.holds == 1 else (self.holds + self.above) // 2
 
     def note(self, f: int, broken: bool) -> None:
         if broken:
@@ -90,14 +91,41 @@ class BreakdownStudy:
     """The runs that it took when it was decided first: later it may find runs it did without."""
 
     def propose(self) -> Proposal | None:
-        board = self.board
-        if not board.waiting:
+        self.begin()
+        point = self.board.most_urgent()
+        return None if point is None else Proposal(self.board.start(point), self._bound(point))
+
+    def begin(self) -> None:
+        """Put the runs of the next probes on the board; what is known already may decide some."""
+        if not self.board.waiting:
             for name in self.arms:
                 self._advance(name)
-        if not board.waiting:
+        if not self.board.waiting:
             self._look_closer()
-        point = board.most_urgent()
-        return None if point is None else Proposal(board.start(point), self._bound(point))
+
+    def later(self, known: Container[str] = ()) -> list[Point]:
+        """The runs that are not on the board yet and may come at most, without the ``known``."""
+        found: dict[str, Point] = {}
+        for arm in self.arms.values():
+            sides = [(arm.search.holds, arm.search.above)]
+            if arm.open is not None:
+                (low, high), f = sides[0], arm.open
+                sides = [(low, f), (f, high)] if self._goes_on(arm.by_f[f]) else []
+            ways = (_longest(arm, *side, known) for side in sides)
+            found |= {point.identity: point for point in max(ways, key=len, default=[])}
+        there = {point.identity for point in self.board.points}
+        return [point for identity, point in found.items() if identity not in there]
+
+    def most_to_come(self) -> tuple[int, int]:
+        """How many runs may be added to the board at most, and their steps."""
+        later = self.later()
+        return len(later), sum(point.steps for point in later)
+
+    def _goes_on(self, probed: Sequence[Point]) -> bool:
+        """Whether runs of a probe are on or wait: one that failed may leave it undecided."""
+        board = self.board
+        at_it = {p.identity for p in (*board.waiting, *board.elsewhere)} | board.running.keys()
+        return any(point.identity in at_it for point in probed)
 
     def hear(self, outcome: Outcome) -> None:
         self.board.end(outcome)
@@ -176,6 +204,16 @@ class BreakdownStudy:
                 for name, arm in self.arms.items()
             },
         }
+
+
+def _longest(arm: Arm, holds: int, above: int, known: Container[str]) -> list[Point]:
+    """The runs of the search between two f that needs the most of them."""
+    f = Bisection(above - 1, holds).next
+    if f is None:
+        return []
+    here = [point for point in arm.by_f[f] if point.identity not in known]
+    ways = (_longest(arm, *side, known) for side in ((holds, f), (f, above)))
+    return here + max(ways, key=len)
 
 
 def arm_of(point: Point) -> str:

@@ -6,6 +6,7 @@ finished: a trial that cannot reach the best one any more is pruned, and no resu
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from lit_byz.config.grid import Point, Values
@@ -198,6 +199,30 @@ class TuningStudy:
             value=value,
             cost=_cost(self._runs[number], pruned, self.board.cells[cell].points[0].steps),
         )
+
+    def most_to_come(self) -> tuple[int, int]:
+        """How many runs may be added to the board at most, and their steps.
+
+        Trials that failed may be tried again, and those of other processes be left behind.
+        """
+        if self._comparing:
+            return 0, 0
+        trials = [c.facts for c in self.board.cells.values() if "trial" in c.facts]
+        begun = sum(facts.get("state") != "failed" for facts in trials)
+        left, (runs, steps) = max(0, self.problem.trials - begun), self._trial_size
+        others, more = self._comparison_size
+        return left * runs + others, left * steps + more
+
+    @cached_property
+    def _trial_size(self) -> tuple[int, int]:
+        """The runs of a trial, and the steps of the longest."""
+        runs = len(self.problem.reference())
+        return runs, runs * max(point.steps for point in self.problem.at_ends())
+
+    @cached_property
+    def _comparison_size(self) -> tuple[int, int]:
+        others = self.problem.comparisons()
+        return len(others), sum(point.steps for point in others)
 
     def release(self) -> None:
         """Leave the trials that are open to the next process."""

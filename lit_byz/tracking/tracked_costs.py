@@ -1,7 +1,8 @@
 """What runs have cost that are in the store."""
 
+import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,38 +14,82 @@ from lit_byz.tracking.store import MACHINE, flatten
 SPEED = "speed/steps_per_second"
 # Runs that are looked at, the newest.
 NEWEST = 1000
-# What decides the cost of a step, and what else has to be known of a run.
-PARTS = (
-    *("dataset.name", "model.name", "workers.honest", "workers.batch_size", "rule.name"),
-    *("attack.name", "attack.search", "workers.f", "mix.name", "clip.name"),
+# What decides the cost of a step: the work of the honest workers, with the model's arguments, then
+# that of server and attackers, then what changes little.
+LOAD = (
+    *("dataset.name", "model.name", "workers.honest", "workers.batch_size", "train.local_steps"),
+    *("train.full_batch", "train.gradients", "data.validation"),
 )
-ROUGHLY = 7  # so many of them decide most of it
+SERVER = ("rule.name", "attack.name", "attack.search")
+LITTLE = ("workers.f", "mix.name", "clip.name")
+# What else has to be known of a run.
 LENGTH = ("train.steps", "train.eval_every")
+PARTS = (*LOAD, *SERVER, *LITTLE, *LENGTH)
+# An argument of models that changes their parameters, and not what they cost.
+FREE = "model.init_scale"
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of a step and of an evaluation, with its share of all else that a run does."""
+    """Seconds of a step, of an evaluation, and of a run beside these.
+
+    Of tracked runs nobody knows the last: evaluations have their share of it.
+    """
 
     step: float
     evaluation: float
+    run: float = 0.0
+
+
+def evaluations(steps: int, every: int) -> int:
+    """How often a run is evaluated: the last step always is."""
+    return math.ceil(steps / every)
 
 
 def kinds_of(plain: Mapping[str, Any]) -> list[str]:
     """The kind of a run by what its steps cost, and what that is roughly."""
-    sections = {part.partition(".")[0] for part in PARTS}
-    return _kinds(flatten({section: plain[section] for section in sections}))
+    return _kinds(_params(plain))[:2]
+
+
+def load_of(plain: Mapping[str, Any]) -> str:
+    """What a run's steps cost its honest workers, whatever server and attackers do."""
+    return _kinds(_params(plain))[2]
+
+
+def _params(plain: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, Any] = {"model": plain["model"]}
+    for part in PARTS:
+        section, _, key = part.partition(".")
+        if key in plain[section]:
+            found[part] = plain[section][key]
+    return flatten(found)
 
 
 def _kinds(params: Mapping[str, str]) -> list[str]:
-    values = [params.get(part, "") for part in PARTS]
-    return [repr(values), repr(values[:ROUGHLY])]
+    """From the most to the least exact; what a run does not say is like nothing else.
+
+    A run of one step, such as one for initial gradients, speaks for no others.
+    """
+    model = sorted(
+        (key, text) for key, text in params.items() if key.startswith("model.") and key != FREE
+    )
+    single = params.get("train.steps") == "1"
+    load = [single, model, *(params.get(part, "") for part in LOAD)]
+    roughly = [*load, *(params.get(part, "") for part in SERVER)]
+    exactly = [*roughly, *(params.get(part, "") for part in LITTLE)]
+    return [repr(exactly), repr(roughly), repr(load)]
 
 
-def tracked_costs(ledger: Ledger) -> dict[str, Cost]:
-    """What the newest runs that this machine has finished took, by kind."""
+def tracked_costs(ledger: Ledger, wanted: Iterable[Mapping[str, Any]]) -> dict[str, Cost]:
+    """What the newest runs that this machine has finished took, by kind and by load.
+
+    The models' arguments that tell kinds apart are those of the ``wanted`` runs.
+    """
+    models = {id(plain["model"]): plain["model"] for plain in wanted}  # most runs share one
+    arguments = {key for model in models.values() for key in flatten({"model": model})}
+    asked = sorted({*PARTS, *arguments})
     found: dict[str, list[Cost]] = {}
-    runs = recent(ledger.store, ledger.experiment_id, SPEED, (*PARTS, *LENGTH), MACHINE, NEWEST)
+    runs = recent(ledger.store, ledger.experiment_id, SPEED, asked, MACHINE, NEWEST)
     here = machine()
     for run in runs:
         cost = _cost(run.seconds, run.value, run.params)
@@ -55,10 +100,11 @@ def tracked_costs(ledger: Ledger) -> dict[str, Cost]:
 
 
 def median(costs: Sequence[Cost]) -> Cost:
-    """The median of what steps and evaluations cost."""
+    """The median of what steps, evaluations and all else cost."""
     return Cost(
         statistics.median(cost.step for cost in costs),
         statistics.median(cost.evaluation for cost in costs),
+        statistics.median(cost.run for cost in costs),
     )
 
 
@@ -71,4 +117,4 @@ def _cost(seconds: float, speed: float, params: Mapping[str, str]) -> Cost | Non
     if speed <= 0 or steps < 1 or every < 1:
         return None
     rest = max(0.0, seconds - steps / speed)
-    return Cost(1 / speed, rest / max(1.0, steps / every))
+    return Cost(1 / speed, rest / evaluations(steps, every))

@@ -29,6 +29,17 @@ def test_fewer_runs_than_the_full_grid(undisturbed: tuple[Path, dict[str, Any]])
     assert (folder / "outputs" / "breakdown.png").stat().st_size > 5000
 
 
+def test_a_dry_run_counts_what_is_done(undisturbed: tuple[Path, dict[str, Any]]) -> None:
+    folder, _ = undisturbed
+    done = len(_studies.finished(folder))
+    planned = _studies.run(folder, PIPELINE, GRID, *THRESHOLD, "--dry-run").stdout
+    assert f"already done: {done}, to do: at most 0; full grid: {20 - done}" in planned
+    assert "at most 0 s of one process" in planned
+    other = _studies.run(folder, PIPELINE, GRID, "--threshold", "0.99", "--dry-run").stdout
+    assert f"already done: {done}, to do: at most " in other
+    assert "to do: at most 12;" not in other
+
+
 @pytest.mark.slow
 def test_same_answer_as_the_full_grid(undisturbed: tuple[Path, dict[str, Any]]) -> None:
     folder, found = undisturbed
@@ -81,6 +92,8 @@ def test_dry_run_and_bad_requests_compute_nothing(tmp_path: Path) -> None:
     planned = _studies.run(tmp_path, PIPELINE, GRID, "--dry-run")
     assert "2 arms, f from 1 to 5, 2 runs a probe" in planned.stdout
     assert "at most 3 probes an arm, 12 runs; full grid: 20 runs" in planned.stdout
+    assert "already done: 0, to do: at most 12; full grid: 20\n" in planned.stdout
+    assert planned.stdout.count(" MB in the store") == 2
     for more in (
         ["workers.f=2"],
         ["--threshold", "1.5"],

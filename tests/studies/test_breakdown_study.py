@@ -67,6 +67,35 @@ def test_arms_advance_by_themselves(seeds: list[int], decide_only: bool) -> None
             assert found.exact or decide_only
 
 
+@given(st.integers(1, 6), st.integers(1, 5), st.sampled_from([1, 3]))
+def test_no_more_comes_than_was_said(first: int, most: int, width: int) -> None:
+    """And where nothing is dropped and the longest way is taken, no less either."""
+    study = study_of({"attack": ["sf", "lf"]}, 0.5, max_f=most)
+    assert study.most_to_come() == (study.most_runs(), 40 * study.most_runs())
+    said: list[int] = []
+
+    def accuracy(point: Point) -> float:
+        said.append(len(study.board.points) + study.most_to_come()[0])
+        return 0.9 if int(point.plain["workers"]["f"]) < first else 0.1
+
+    simulate(study, accuracy, width)
+    assert said == sorted(said, reverse=True)
+    assert said[0] == study.most_runs()
+    assert said[-1] >= len(study.board.points)
+    assert study.most_to_come() == (0, 0)
+
+
+def test_what_is_known_does_not_come() -> None:
+    study = study_of({"attack": ["sf", "lf"]}, 0.5, max_f=3)
+    known = {point.identity for f in (2, 3) for point in study.arms[""].by_f[f]}
+    assert [point.plain["workers"]["f"] for point in study.later(known)] == [1, 1]
+    study.begin()
+    assert len(study.board.waiting) == len(study.later()) == 2
+    for outcome in [Outcome(point.identity, "failed") for point in study.board.points]:
+        study.hear(outcome)
+    assert study.later() == [], "a probe that failed decides nothing"
+
+
 def test_the_attack_that_hurts_most_comes_first() -> None:
     study = study_of({"attack": ["mimic", "lf", "sf"]}, 0.5)
     asked = simulate(study, by_table({"sf": 0.4, "lf": 0.9, "mimic": 0.8}))

@@ -101,6 +101,29 @@ def test_pruning_loses_nothing_whatever_the_accuracies_are() -> None:
             assert study.board.worst_case("clip=arc").exact
 
 
+@pytest.mark.parametrize("width", [1, 3])
+def test_no_more_comes_than_was_said(width: int) -> None:
+    study = TuningStudy(problem(), ListedTrials(THRESHOLDS))
+    runs = 6 * len(THRESHOLDS) + 6
+    assert study.most_to_come() == (runs, 40 * runs)
+    said: list[int] = []
+
+    def accuracy(point: Point) -> float:
+        said.append(len(study.board.points) + study.most_to_come()[0])
+        return 0.5 if point.attack == "sf" else 0.7
+
+    simulate(study, accuracy, width)
+    assert set(said) == {runs} == {len(study.board.points)}
+    assert study.most_to_come() == (0, 0)
+
+
+def test_a_trial_may_be_longer_than_another() -> None:
+    space: Any = {"train.steps": Range(10, 30, integer=True)}
+    asked = replace(problem(), base=BASE, space=space, trials=2)
+    study = TuningStudy(asked, ListedTrials([]))
+    assert study.most_to_come() == (2 * 6 + 6, 2 * 6 * 30 + 6 * 40)
+
+
 def test_cells_say_how_their_trial_stands() -> None:
     study = TuningStudy(problem(), ListedTrials([50.0, 0.1]))
     simulate(study, lambda point: 0.8 if point.plain["clip"].get("C", 1) > 1 else 0.2)

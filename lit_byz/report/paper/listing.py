@@ -2,7 +2,7 @@
 
 import os
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lit_byz.config.grid import Point
@@ -12,15 +12,20 @@ from lit_byz.report.paper.tables import Table
 from lit_byz.tracking.glances import last_values
 from lit_byz.tracking.ledger import Ledger
 from lit_byz.tracking.outcome import Outcome
+from lit_byz.tracking.tracked_costs import evaluations, load_of, tracked_costs
 
 SPEED = "speed/steps_per_second"
 EXAMPLES = "speed/examples_per_second"
-MEASURED, PARTLY, COMPUTED = "measured", "partly computed", "computed"
+# How the time of a run is known; evaluations come on top of its steps.
+MEASURED, STEPS, COMPUTED = "measured", "steps measured", "computed"
+PARTLY = "partly computed"
 
 # Runs of a data set and a model that are looked at for their speed.
 NEWEST = 200
 # Examples per second of the runs that the store has of a data set and a model.
 Speeds = Callable[[str, str], Sequence[float]]
+# Seconds of an evaluation of such a run, with its share of all else beside steps; None: unknown.
+Evaluation = Callable[[Point], float | None]
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,10 @@ class Tally:
     failed: int
     seconds: float
     times: str
-    """Whether the seconds were measured, or computed from operations; "" where none are left."""
+    """Whether the seconds were measured, of steps alone, or computed from operations.
+
+    "" where none are left.
+    """
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,11 @@ class Listing:
     all: Tally
 
 
+def unknown(point: Point) -> float | None:
+    """No run of that load was tracked."""
+    return None
+
+
 @dataclass
 class Costs:
     """What a run takes on one core: as tracked runs of its kind did, else as the file says."""
@@ -50,6 +63,7 @@ class Costs:
     by_kind: Mapping[str, float]
     """Seconds of a step."""
     speeds: Speeds
+    evaluation: Evaluation = unknown
     _by_model: dict[tuple[str, str], float | None] = field(default_factory=dict)
 
     @classmethod
@@ -58,6 +72,7 @@ class Costs:
         points: Iterable[Point],
         metrics: Mapping[str, Mapping[str, float]],
         speeds: Speeds,
+        evaluation: Evaluation = unknown,
     ) -> "Costs":
         seconds: dict[str, list[float]] = {}
         for point in points:
@@ -65,19 +80,29 @@ class Costs:
             if speed:
                 for kind in _kinds(point):
                     seconds.setdefault(kind, []).append(1 / speed)
-        return cls({kind: statistics.median(found) for kind, found in seconds.items()}, speeds)
+        by_kind = {kind: statistics.median(found) for kind, found in seconds.items()}
+        return cls(by_kind, speeds, evaluation)
 
-    def of_run(self, point: Point, experiment: Experiment) -> tuple[float, bool]:
-        """Seconds, and whether they were measured."""
+    def of_run(self, point: Point, experiment: Experiment) -> tuple[float, str]:
+        """Seconds, and how they are known."""
+        step = self._seconds_of_a_step(point)
+        if step is None:
+            share = point.steps / experiment.steps if experiment.steps else 1.0
+            return experiment.seconds * share, MEASURED if experiment.timed else COMPUTED
+        evaluation = self.evaluation(point)
+        if evaluation is None:
+            return point.steps * step, STEPS
+        count = evaluations(point.steps, int(point.plain["train"]["eval_every"]))
+        return point.steps * step + count * evaluation, MEASURED
+
+    def _seconds_of_a_step(self, point: Point) -> float | None:
+        """As runs of its kind took, else as any of its model did."""
         for kind in _kinds(point):
             if kind in self.by_kind:
-                return point.steps * self.by_kind[kind], True
+                return self.by_kind[kind]
         example = self._seconds_of_an_example(point)
-        if example is not None:
-            workers = point.plain["workers"]
-            return point.steps * workers["honest"] * workers["batch_size"] * example, True
-        share = point.steps / experiment.steps if experiment.steps else 1.0
-        return experiment.seconds * share, experiment.timed
+        workers = point.plain["workers"]
+        return None if example is None else workers["honest"] * workers["batch_size"] * example
 
     def _seconds_of_an_example(self, point: Point) -> float | None:
         """As runs of the model took that are in the store for whatever reason."""
@@ -98,6 +123,19 @@ def speeds_in(ledger: Ledger) -> Speeds:
     return of_model
 
 
+def evaluation_in(ledger: Ledger, points: Iterable[Point]) -> Evaluation:
+    """As the newest runs of a store had them that this machine has computed."""
+    known = tracked_costs(ledger, [point.plain for point in points])
+    if not known:
+        return unknown
+
+    def of_run(point: Point) -> float | None:
+        cost = known.get(load_of(point.plain))
+        return None if cost is None else cost.evaluation
+
+    return of_run
+
+
 def _kinds(point: Point) -> list[str]:
     """What decides the cost of a step, from the most to the least exact."""
     plain = point.plain
@@ -112,11 +150,12 @@ def listed(
     outcomes: Mapping[str, Outcome],
     metrics: Mapping[str, Mapping[str, float]],
     speeds: Speeds,
+    evaluation: Evaluation = unknown,
 ) -> Listing:
     """What is done and left of each experiment, and of all."""
     # A run that several need is that of the first.
     every = {p.identity: (p, e) for e in reversed(experiments) for p in e.points}
-    costs = Costs.of([point for point, _ in every.values()], metrics, speeds)
+    costs = Costs.of([point for point, _ in every.values()], metrics, speeds, evaluation)
     cost = {
         identity: costs.of_run(point, experiment)
         for identity, (point, experiment) in every.items()
@@ -131,17 +170,17 @@ def listed(
             len(identities) - len(left),
             sum(outcome is not None and outcome.status == "failed" for outcome in known),
             sum(seconds for seconds, _ in left),
-            _times([measured for _, measured in left]),
+            _times({times for _, times in left}),
         )
 
     each = [(e, tally([point.identity for point in e.points])) for e in experiments]
     return Listing(each, tally(list(every)))
 
 
-def _times(measured: Sequence[bool]) -> str:
-    if not measured:
-        return ""
-    return MEASURED if all(measured) else PARTLY if any(measured) else COMPUTED
+def _times(of_runs: Collection[str]) -> str:
+    if len(of_runs) < 2:
+        return "".join(of_runs)
+    return PARTLY if COMPUTED in of_runs else STEPS
 
 
 def table(made: Listing) -> Table:

@@ -5,11 +5,22 @@ from pathlib import Path
 
 import pytest
 
+from lit_byz._machine import machine
 from lit_byz.config import sources
 from lit_byz.report.paper.experiment import Experiment, catalogue, find
-from lit_byz.report.paper.listing import COMPUTED, EXAMPLES, MEASURED, PARTLY, SPEED, listed, table
+from lit_byz.report.paper.listing import (
+    COMPUTED,
+    EXAMPLES,
+    MEASURED,
+    PARTLY,
+    SPEED,
+    STEPS,
+    listed,
+    table,
+)
 from lit_byz.tracking.ledger import Ledger
 from lit_byz.tracking.outcome import Outcome
+from lit_byz.tracking.store import IDENTITY, KIND, MACHINE
 from tests.report.paper._small import draw, furnish
 
 
@@ -59,7 +70,7 @@ def test_runs_of_the_model_say_how_long_it_takes(here: Path) -> None:
     outcomes = {first.identity: Outcome(first.identity, "finished", 0.5)}
     own = listed([experiment], outcomes, {first.identity: {SPEED: 4.0}}, no_speeds)
     assert own.all.seconds == pytest.approx(len(others) * 12 / 4)
-    assert (own.all.done, own.all.times) == (1, MEASURED)
+    assert (own.all.done, own.all.times) == (1, STEPS)
     # 480 examples a second are ten steps of six workers with eight images each.
     asked = []
 
@@ -69,8 +80,44 @@ def test_runs_of_the_model_say_how_long_it_takes(here: Path) -> None:
 
     others_of_the_store = listed([experiment], {}, {}, speeds)
     assert others_of_the_store.all.seconds == pytest.approx(len(experiment.points) * 12 / 10)
-    assert others_of_the_store.all.times == MEASURED
+    assert others_of_the_store.all.times == STEPS
     assert asked == [("digits", "logreg")]
+
+
+def test_evaluations_take_time_too(here: Path) -> None:
+    """Three in twelve steps; where nobody knows how long one takes, that is said."""
+    experiment = untimed("table")
+    first, *others = experiment.points
+    known = {first.identity: Outcome(first.identity, "finished", 0.5)}
+    speed = {first.identity: {SPEED: 4.0}}
+    made = listed([experiment], known, speed, no_speeds, lambda point: 2.0)
+    assert made.all.seconds == pytest.approx(len(others) * (12 / 4 + 3 * 2))
+    assert made.all.times == MEASURED
+    last = others[-1].identity
+    some = listed(
+        *([experiment], known, speed, no_speeds),
+        lambda point: None if point.identity == last else 2.0,
+    )
+    assert some.all.times == STEPS
+
+
+def test_the_store_says_how_long_evaluations_take(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of ten tracked seconds, three went to twelve steps and the others to three evaluations."""
+    experiment = untimed("table")
+    first, *others = experiment.points
+    ledger = Ledger.of(first.plain["tracking"])
+    client = ledger.store.client
+    run_id = client.create_run(ledger.experiment_id, start_time=1_000).info.run_id
+    ledger.store.write_params(run_id, first.plain)
+    tags = {KIND: "run", IDENTITY: first.identity, MACHINE: machine()}
+    ledger.store.write(run_id, {SPEED: 4.0, EXAMPLES: 192.0, "test/max_accuracy": 0.5}, tags)
+    client.set_terminated(run_id, end_time=11_000)
+    assert draw("list", "paper/table", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["done"], found["times"]) == (1, MEASURED)
+    assert found["core_hours_left"] == pytest.approx(len(others) * 10 / 3600)
 
 
 def test_the_store_is_asked_for_runs_of_the_model(
@@ -99,7 +146,9 @@ def test_the_store_is_asked_for_runs_of_the_model(
         store.write_params(run.info.run_id, settings)
         store.write_metrics(run.info.run_id, {EXAMPLES: speed})
     after = read()
-    assert after["times"] == MEASURED
+    assert after["times"] == STEPS
+    assert draw("list", "paper/table") == 0
+    assert "steps measured: evaluations come on top" in capsys.readouterr().out
     assert after["core_hours_left"] == pytest.approx(runs * 1.2 / 3600)
 
 
