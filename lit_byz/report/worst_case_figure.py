@@ -103,7 +103,7 @@ def _marks(axes: "Axes", cells: Sequence[CellResult], attack: str, words: str, p
     Open without one where seeds failed or are missing.
     """
     marker, colour = MARKERS[place % len(MARKERS)], f"C{(place + 1) % 10}"
-    label: str | None = words
+    xs, ys, faces = [], [], []
     for row, cell in enumerate(cells):
         summary = summarise(cell.of_attack(attack).values())
         if summary is None:
@@ -112,17 +112,9 @@ def _marks(axes: "Axes", cells: Sequence[CellResult], attack: str, words: str, p
         y = row + 0.11 * ((place % 5) - 2)
         exact = summary.kind == "exact"
         whole = summary.seeds == sum(run.attack == attack for run in cell.record.runs)
-        axes.scatter(
-            summary.mean,
-            y,
-            marker=marker,
-            s=30,
-            facecolors=colour if exact and whole else "white",
-            edgecolors=colour,
-            label=label,
-            zorder=4,
-        )
-        label = None
+        xs.append(summary.mean)
+        ys.append(y)
+        faces.append(colour if exact and whole else "white")
         if not exact:
             axes.annotate(
                 "",
@@ -131,6 +123,14 @@ def _marks(axes: "Axes", cells: Sequence[CellResult], attack: str, words: str, p
                 arrowprops={"arrowstyle": "->", "color": colour, "linewidth": 0.9},
                 zorder=4,
             )
-    if label is not None:  # nothing is known of it, and the legend says so
-        unknown = f"{label}: no result"
-        axes.scatter([], [], marker=marker, facecolors="white", edgecolors=colour, label=unknown)
+    known = bool(xs)  # else the legend says that nothing is
+    axes.scatter(
+        xs,
+        ys,
+        marker=marker,
+        s=30,
+        facecolors=faces if known else "white",
+        edgecolors=colour,
+        label=words if known else f"{words}: no result",
+        zorder=4,
+    )

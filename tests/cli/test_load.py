@@ -89,7 +89,8 @@ def test_commands_on_a_full_store(tmp_path: Path, timed: Timed) -> None:
     study = text.split("pipelines/report.py ")[1].split()[0]
     drawn, _ = timed(full, "report.py", study)
     assert drawn.partition("figures ")[0].strip() in text  # the same tables
-    timed(full, "report.py", study, "--out", "elsewhere")  # where its figures are to be drawn
+    # Where its figures are to be drawn: two with a hundred rows each, in three formats.
+    timed(full, "report.py", study, "--out", "elsewhere", limit=2 * PATIENCE * SECONDS)
     listed, held = timed(full, "report.py", "list")
     (row,) = (line for line in listed.splitlines() if line.startswith("│ all "))
     assert f" {RUNS - runs} " in row

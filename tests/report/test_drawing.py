@@ -75,7 +75,7 @@ def test_a_mark_is_filled_where_every_seed_is_known() -> None:
     known: list[dict[int, Known]] = [{1: 0.4, 2: 0.8}, {1: 0.4, 2: None}, {1: 0.4, 2: ">= 0.8"}]
     axes = Figure().subplots()
     _marks(axes, [make_cell("", {"foe": foe}) for foe in known], "foe", "", 0)
-    fills = [tuple(mark.get_facecolor()[0]) for mark in axes.collections]
+    fills = [tuple(fill) for marks in axes.collections for fill in marks.get_facecolor()]
     assert [fill == to_rgba("white") for fill in fills] == [False, True, True]
 
 
