@@ -1,12 +1,12 @@
 """Checkpoints: the two newest of a run beside each other, and copies away from their machine."""
 
-import contextlib
 import errno
 import os
 import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from omegaconf import DictConfig
 
 from lit_byz._passwords import without_password, without_passwords
+from lit_byz._warn import warn
 from lit_byz.config.identity import Identity
 from lit_byz.errors import BadRequest, StorageAway, disk_fails, disk_is_full
 from lit_byz.tracking.patience import StoreGone
@@ -90,8 +91,19 @@ class ArtifactShelf:
 
         place = self.store.asked_once.get_run(self.run_id).info.artifact_uri
         kept = get_artifact_repository(str(place), tracking_uri=self.store.uri)
-        with contextlib.suppress(NotImplementedError):  # some kinds of storage cannot
+        try:
             kept.delete_artifacts(path)
+        except NotImplementedError:  # some of MLflow's kinds of storage cannot
+            _say_that_all_stay(str(without_passwords(str(place))))
+
+
+@cache
+def _say_that_all_stay(place: str) -> None:
+    """Once for each run: a disk that fills up in silence is worse than a line."""
+    warn(
+        f"{place}: such storage deletes nothing, so that every checkpoint of the run stays there; "
+        "storage.uri keeps checkpoints elsewhere"
+    )
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Checkpoints: which one a run goes on from."""
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,27 @@ def test_throwing_away(tmp_path: Path) -> None:
     save(folder / PREVIOUS, 1)
     throw_away(folder)
     assert not folder.exists()
+
+
+def test_storage_that_deletes_nothing_is_told_once(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its checkpoints pile up; the newest is found all the same."""
+    from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
+
+    def delete(self: LocalArtifactRepository, artifact_path: str | None = None) -> None:
+        raise NotImplementedError
+
+    monkeypatch.setattr(LocalArtifactRepository, "delete_artifacts", delete)
+    run_id = str(store.client.create_run(store.experiment("tests")).info.run_id)
+    shelf = shelf_of("mlflow", store, run_id)
+    assert shelf is not None
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for step in (1, 2, 3, 4, 5):
+            shelf.put(save(tmp_path / LAST, step), step)
+        shelf.clear()
+    said = [str(each.message) for each in told if "deletes nothing" in str(each.message)]
+    assert len(said) == 1
+    assert said[0].endswith("storage.uri keeps checkpoints elsewhere")
+    assert shelf.steps()[-1] == 5
