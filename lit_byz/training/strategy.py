@@ -1,5 +1,8 @@
 """Lightning's several devices for one run: its processes and messages, without its gradients."""
 
+import atexit
+
+import torch.distributed as dist
 from lightning.pytorch.strategies import DDPStrategy
 
 
@@ -11,5 +14,19 @@ class ShardedWorkers(DDPStrategy):
     server's step needs, not averaged gradients, so the module is not wrapped.
     """
 
+    def setup_environment(self) -> None:
+        """Join the others, and leave them before Python ends.
+
+        Lightning does so for ``nccl`` alone; threads of ``gloo`` that are still there abort the
+        process.
+        """
+        super().setup_environment()
+        atexit.register(_leave)
+
     def configure_ddp(self) -> None:
         """Leave the module as it is."""
+
+
+def _leave() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
