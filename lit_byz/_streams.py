@@ -7,6 +7,7 @@ not on what was drawn before.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum, unique
+from functools import cache
 
 import numpy as np
 import torch
@@ -59,7 +60,16 @@ def torch_generator(seed: int, stream: Stream, *where: int) -> torch.Generator:
 
 def seed_torch(seed: int, stream: Stream, *where: int) -> None:
     """Start the global random numbers of torch, on all devices, from (seed, stream, where)."""
-    torch.manual_seed(_torch_seed(seed, stream, where))
+    value = _torch_seed(seed, stream, where)
+    if _has_accelerator():
+        torch.manual_seed(value)
+    else:  # torch.manual_seed would format a traceback for every kind of device that is not there
+        torch.default_generator.manual_seed(value)
+
+
+@cache
+def _has_accelerator() -> bool:
+    return torch.accelerator.is_available()
 
 
 @contextmanager

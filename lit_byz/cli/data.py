@@ -48,7 +48,11 @@ def show(config: "DictConfig", options: argparse.Namespace) -> None:
 
     from lit_byz.config.components import build
     from lit_byz.data.figure import label_table, save_label_figure
+    from lit_byz.report.drawing import FORMATS
 
+    path = options.output
+    if path is not None and path.suffix.removeprefix(".") not in FORMATS:
+        raise BadRequest(f"--output {path}: its name must end in one of .{', .'.join(FORMATS)}")
     dataset = build("dataset", config.dataset)
     partition = build("partition", config.partition)
     labels = dataset.load(config.data.root).train_labels
@@ -62,7 +66,6 @@ def show(config: "DictConfig", options: argparse.Namespace) -> None:
         f"{SYMBOLS.get(name, name)} = {value}" for name, value in settings.items()
     )
     title = f"{dataset.name}, {described or kind}"
-    path = options.output
     if path is None:
         words = [dataset.name, kind, *(f"{name}{value}" for name, value in settings.items())]
         # A text among the settings may hold anything; the file is in that folder.

@@ -1,5 +1,7 @@
 """The paper's picture of heterogeneity: how the labels are distributed over the honest workers."""
 
+import io
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,7 +77,15 @@ def label_figure(counts: np.ndarray, title: str) -> "Figure":
 def save_label_figure(counts: np.ndarray, title: str, path: Path) -> None:
     """Write :func:`label_figure` to a file, in the format that its name ends in."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    label_figure(counts, title).savefig(path)
+    table = tuple(tuple(row) for row in counts.tolist())
+    path.write_bytes(_drawn(table, title, path.suffix.removeprefix(".")))
+
+
+@lru_cache(maxsize=16)  # the runs of a sweep differ in their attacks more often than in their data
+def _drawn(counts: tuple[tuple[int, ...], ...], title: str, ending: str) -> bytes:
+    file = io.BytesIO()
+    label_figure(np.array(counts), title).savefig(file, format=ending)
+    return file.getvalue()
 
 
 def label_table(counts: np.ndarray, title: str) -> "Table":

@@ -242,10 +242,9 @@ def figure(
         style = "-" if full else ":"
         axes.plot(x, means, style, color=colour, label=label, linewidth=1.3)
         for f, level in sorted(arm.levels.items()):
-            error = level.std if level.seeds > 1 else None
             kinds[level.kind] = None
             axes.errorbar(
-                f, level.mean, yerr=error, fmt=MARKS[level.kind], color=colour, markersize=6
+                f, level.mean, yerr=level.std, fmt=MARKS[level.kind], color=colour, markersize=6
             )
         if arm.breakdown is not None:
             # In turns where two arms break at the same f.

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Points = Sequence[tuple[int, float]]
+# Of the axes in their figure: left, bottom, width, height.
+PLACE = (0.115, 0.135, 0.865, 0.79)
 
 
 def run_figures(
@@ -38,10 +40,11 @@ def run_figures(
 def _draw(path: Path, title: str, fill: Callable[["Axes"], None]) -> Path:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6, 3.6), layout="constrained")
-    axes = figure.subplots()
+    figure = Figure(figsize=(6, 3.6))
+    # Places that are given need no search, which takes as long as drawing: every run has three.
+    axes = figure.add_axes(PLACE)
     fill(axes)
-    axes.set_title(title, fontsize=9)
+    axes.set_title(title, fontsize=9, y=1.0)
     axes.grid(alpha=0.3)
     axes.set_xlim(left=0)
     save(figure, path, formats=("png",))

@@ -88,7 +88,7 @@ def _cell(cell: CellResult, axes: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {"cell": cell.name, **place, **cell.facts.get("params", {}), **axes}
     row |= {
         "worst_case": found.mean if found.exact else float("nan"),
-        "std": found.std if found.exact else float("nan"),
+        "std": float("nan") if found.std is None else found.std,
         "at_least": found.at_least,
         "at_most": found.at_most,
         "status": found.kind,

@@ -18,7 +18,6 @@ from lit_byz.report.rendering import (
     problems,
     setting,
     shown_worst_case,
-    spread_of,
 )
 from lit_byz.report.words import WORST_CASE, cell_words, told_apart
 from lit_byz.tracking.records import CellResult, StudyResult
@@ -145,7 +144,7 @@ def csv_of(curves: Curves, norms: Norms) -> str:
                     kind = "at least" if found.lower_bound else "exact"
                     rows.append([*row, found.value, found.lower_bound, kind])
             worst = cell.worst_case
-            for what, value in (("mean", worst.mean), ("std", spread_of(worst))):
+            for what, value in (("mean", worst.mean), ("std", worst.std)):
                 if worst.kind != "unknown":
                     row = ["worst_case", method, scale, "", what]
                     rows.append([*row, value, worst.lower_bound, worst.kind])
@@ -184,8 +183,7 @@ def _draw_accuracy(axes: "Axes", curves: Curves, chance: float | None) -> None:
             continue
         x = list(found)
         means = [worst.mean for worst in found.values()]
-        # No band at a bound.
-        spreads = [worst.std if worst.exact else math.nan for worst in found.values()]
+        spreads = [math.nan if worst.std is None else worst.std for worst in found.values()]
         low = [mean - spread for mean, spread in zip(means, spreads, strict=True)]
         high = [mean + spread for mean, spread in zip(means, spreads, strict=True)]
         marker = MARKERS[place % len(MARKERS)]

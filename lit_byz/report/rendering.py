@@ -37,7 +37,7 @@ class Rendered:
 class Summary:
     """Mean ± standard deviation over seeds in per cent, as it is shown.
 
-    A bound has no deviation: some of what it is the mean of are bounds themselves.
+    One seed has no deviation, nor has a bound: some of what it is the mean of are bounds too.
     """
 
     mean: float
@@ -46,7 +46,7 @@ class Summary:
     kind: str = "exact"
 
     def __str__(self) -> str:
-        spread = f" ± {100 * self.std:.1f}" if self.std is not None and self.seeds > 1 else ""
+        spread = f" ± {100 * self.std:.1f}" if self.std is not None else ""
         return f"{SIGNS[self.kind]}{100 * self.mean:.1f}{spread}"
 
 
@@ -62,21 +62,16 @@ def summarise(accuracies: Iterable[Accuracy]) -> Summary | None:
 
 
 @lru_cache(maxsize=10_000)
-def _spread(values: tuple[float, ...]) -> float:
+def _spread(values: tuple[float, ...]) -> float | None:
     # In fractions, which takes its time, and for every table and figure anew.
-    return statistics.stdev(values) if len(values) > 1 else 0.0
-
-
-def spread_of(found: WorstCase) -> float | None:
-    """The standard deviation over the seeds; None for a bound, which has none."""
-    return found.std if found.exact else None
+    return statistics.stdev(values) if len(values) > 1 else None
 
 
 def of_worst_case(found: WorstCase) -> Summary | None:
     """A worst case as it is shown; None where nothing is known of it."""
     if found.kind == "unknown":
         return None
-    return Summary(found.mean, spread_of(found), found.seeds, found.kind)
+    return Summary(found.mean, found.std, found.seeds, found.kind)
 
 
 def shown_worst_case(cell: CellResult) -> str:
@@ -165,4 +160,4 @@ def plain_worst_case(found: WorstCase) -> dict[str, Any] | None:
     """For JSON."""
     if found.kind == "unknown":
         return None
-    return {"mean": found.mean, "std": spread_of(found), "kind": found.kind}
+    return {"mean": found.mean, "std": found.std, "kind": found.kind}

@@ -19,7 +19,6 @@ from lit_byz.report.rendering import (
     is_drawn,
     mark_of,
     of_worst_case,
-    spread_of,
 )
 from lit_byz.report.words import WORST_CASE, cell_words, told_apart
 from lit_byz.tracking.records import CellResult
@@ -153,7 +152,7 @@ def csv_of(cells: Sequence[CellResult]) -> str:
         for strength in strengths_of(cells):
             worst = at_strength(cell, strength)
             if worst is not None and worst.kind != "unknown":
-                row = [cell.name, strength, worst.mean, spread_of(worst), worst.seeds, worst.kind]
+                row = [cell.name, strength, worst.mean, worst.std, worst.seeds, worst.kind]
                 rows.append(row)
     for name, members in static_groups(cells).items():
         for strength in strengths_of(cells):
@@ -185,7 +184,7 @@ def figure(
             places,
             [worst.mean for _, worst in known],
             width,
-            yerr=[w.std if w.exact and w.seeds > 1 else math.nan for _, w in known],
+            yerr=[math.nan if worst.std is None else worst.std for _, worst in known],
             hatch=["" if worst.exact else "//" for _, worst in known],
             label=IN_WORDS.get(strength, strength),
             edgecolor="white",

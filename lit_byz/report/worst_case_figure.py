@@ -1,6 +1,5 @@
 """The figure of a sweep: a bar per cell for its worst case, a mark for each attack."""
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,7 +72,7 @@ def _bars(axes: "Axes", cells: Sequence[CellResult], words: Mapping[str, str]) -
                 height=0.62,
                 color="tab:blue",
                 alpha=0.4,
-                xerr=worst.std if worst.exact and worst.seeds > 1 else math.nan,
+                xerr=worst.std,
                 error_kw={"elinewidth": 0.9},
                 hatch="" if worst.exact else "//",
                 edgecolor="white",

@@ -48,7 +48,7 @@ def _on_any_images(cell: CellResult, found: WorstCase) -> dict[str, float]:
     metrics["worst_case/runs"] = float(found.known)
     if found.exact:
         metrics["worst_case/max_accuracy"] = found.mean
-        metrics["worst_case/max_accuracy_std"] = found.std
+        metrics |= _spread("max_accuracy", found)
         # A bound of before, while runs were missing, cannot be taken back: both ends follow.
         metrics |= {"worst_case/at_least": found.mean, "worst_case/at_most": found.mean}
         metrics |= {f"worst_case/seed_{seed}": low for seed, (low, _) in found.bounds.items()}
@@ -65,8 +65,12 @@ def _of_the_end(cell: CellResult) -> dict[str, float]:
         found = cell.worst_cases[measure]
         if found.exact:
             metrics[f"worst_case/{name}"] = found.mean
-            metrics[f"worst_case/{name}_std"] = found.std
+            metrics |= _spread(name, found)
     return metrics
+
+
+def _spread(name: str, found: WorstCase) -> dict[str, float]:
+    return {} if found.std is None else {f"worst_case/{name}_std": found.std}
 
 
 def in_words(cell: CellResult) -> str:

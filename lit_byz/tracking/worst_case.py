@@ -70,11 +70,11 @@ class WorstCase:
         return self.at_least if self.kind == "at least" else self.at_most
 
     @cached_property
-    def std(self) -> float:
-        """The sample's standard deviation over the seeds; 0 for one."""
-        highs = self.kind != "at least"
-        values = [high if highs else low for low, high in self.bounds.values()]
-        return statistics.stdev(values) if len(values) > 1 else 0.0
+    def std(self) -> float | None:
+        """The sample's standard deviation over the seeds; None for one, and for a bound."""
+        if not self.exact or self.seeds < 2:
+            return None
+        return statistics.stdev(low for low, _ in self.bounds.values())
 
     @property
     def seeds(self) -> int:

@@ -58,6 +58,7 @@ def test_fetch_into_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (["fecth", "mnist"], "unknown command 'fecth': did you mean 'fetch'?"),
         (["show", "mnst"], "did you mean 'mnist'?"),
         (["show", "digits", "partition=dirichlet", "partition.alpha=0"], "alpha"),
+        (["show", "digits", "--output", "a.xyz"], "must end in one of .png, .pdf, .svg"),
     ],
 )
 def test_bad_requests(

@@ -108,4 +108,4 @@ def test_the_best_static_threshold_may_be_another_at_every_strength() -> None:
         *("f=1, best static", "90.0 at C = 2", "40.0 at C = 20"),
     ]
     rows = list(csv.reader(io.StringIO(strengths.csv_of([*CELLS, *static]))))
-    assert ["f=1, best static, C = 20", "grid", "0.4", "0.0", "1", "exact"] in rows
+    assert ["f=1, best static, C = 20", "grid", "0.4", "", "1", "exact"] in rows

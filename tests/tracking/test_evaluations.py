@@ -78,7 +78,7 @@ def test_a_cell_says_them_in_mlflow() -> None:
     assert metrics["worst_case/max_accuracy"] == 0.8
     assert metrics["worst_case/last_accuracy"] == 0.3
     assert metrics["worst_case/mean_last_5"] == 0.5
-    assert metrics["worst_case/mean_last_5_std"] == 0.0
+    assert not [name for name in metrics if name.endswith("_std")]  # of one seed: there is none
 
 
 def test_runs_of_before_have_what_their_series_says(tmp_path: Path) -> None:

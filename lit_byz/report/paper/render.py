@@ -9,7 +9,7 @@ from lit_byz.report.paper import curves, labels, style, worst_cases
 from lit_byz.report.paper.experiment import Experiment
 from lit_byz.report.paper.survey import SMOKE, Survey
 from lit_byz.report.paper.tables import Table, tables
-from lit_byz.report.rendering import as_csv, spread_of
+from lit_byz.report.rendering import as_csv
 from lit_byz.report.worst_case_table import COLUMNS, run_rows
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def csv_of(found: Survey) -> str:
             worst, begun = cell.at(strength), cell.begun_at(strength).seeds
             name = ", ".join(["worst case", *([strength] if strength else [])])
             if worst.bounds:
-                numbers = {"mean": worst.mean, "std": spread_of(worst), "seeds": worst.seeds}
+                numbers = {"mean": worst.mean, "std": worst.std, "seeds": worst.seeds}
                 for what, value in {**numbers, "seeds begun": begun}.items():
                     row = [cell.result.name, name, what, value, worst.lower_bound, worst.kind]
                     rows.append(row)

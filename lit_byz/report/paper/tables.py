@@ -17,7 +17,7 @@ from lit_byz.report.paper.survey import (
 )
 from lit_byz.report.paper.words import STRENGTHS
 from lit_byz.report.paper.worst_cases import places_of
-from lit_byz.report.rendering import Summary, spread_of
+from lit_byz.report.rendering import Summary
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -106,7 +106,7 @@ def shown(cell: Cell, strength: str | None) -> str:
     found = cell.at(strength)
     if not found.bounds:
         return ""
-    text = str(Summary(found.mean, spread_of(found), found.seeds, found.kind))
+    text = str(Summary(found.mean, found.std, found.seeds, found.kind))
     begun = cell.begun_at(strength).seeds
     return f"{text} ({found.seeds})" + (f", {begun} begun" if begun > found.seeds else "")
 

@@ -90,9 +90,8 @@ def _line(
         between = {"color": style["color"], "linestyle": style["linestyle"], "alpha": alpha}
         axes.plot([x, next_x], [one.mean, other.mean], **between)
     for x, worst in known:
-        spread = worst.std if worst.exact and worst.seeds > 1 else None
         point = {**style, "linestyle": "none"}
-        axes.errorbar(x, worst.mean, yerr=spread, capsize=2, markersize=5, **point)
+        axes.errorbar(x, worst.mean, yerr=worst.std, capsize=2, markersize=5, **point)
         if not worst.exact:
             _mark_bound(axes, x, worst.mean, worst.kind, style["color"])
 
@@ -145,7 +144,7 @@ def _bars(axes: "Axes", found: Survey, cells: Sequence[Cell], strength: str | No
             x,
             worst.mean,
             width,
-            yerr=worst.std if worst.exact and worst.seeds > 1 else None,
+            yerr=worst.std,
             color=bar_of(cell, found),
             hatch="" if worst.exact else "//",
             edgecolor="white",
