@@ -1,13 +1,14 @@
-"""Take the docs' pictures of MLflow's pages of the newest sweep, in headless Chromium.
+"""Take the docs' pictures of MLflow's pages of the newest sweep, and of the docs' first page.
 
 python pipelines/sweep.py
 python docs/screenshot.py                      docs/compare.png: its cells on the compare page
 python docs/screenshot.py cells                docs/pictures/mlflow_cells.png: what ui opens
 python docs/screenshot.py description          docs/pictures/mlflow_description.png
+python docs/screenshot.py site                 docs/pictures/docs_first_page.png: of `mkdocs build`
 python docs/screenshot.py [--uri sqlite:///mlruns/mlflow.db] [--out FILE]
 
-Starts `mlflow ui` on a free port and Chromium on a pipe, waits until the page shows what it should,
-and prints what it found there as one line of JSON.
+Starts `mlflow ui` on a free port and headless Chromium on a pipe, waits until the page shows what it
+should, and prints what it found there as one line of JSON.
 """
 
 import json
@@ -34,9 +35,11 @@ PICTURES = {
     "compare": "compare.png",
     "cells": "pictures/mlflow_cells.png",
     "description": "pictures/mlflow_description.png",
+    "site": "pictures/docs_first_page.png",
 }
 # The page's own sizes, in pixels: what is beside the cells' columns, and each of these.
 BESIDE, COLUMN = 480, 200
+SITE = (1280, 800)  # the docs' first page: what a laptop shows of it
 
 
 @dataclass(frozen=True)
@@ -148,14 +151,37 @@ def _plot(page: Chromium, cells: Cells) -> None:
     page.wait_for(f"!({option})", "the plot without the list of metrics")
 
 
+def first_page(site: Path, out: Path) -> dict[str, Any]:
+    """Open the docs' first page as it was built, and read its headings and pictures."""
+    built = site.resolve() / "index.html"
+    if not built.exists():
+        raise RunFailed(f"{built}: the site is not built; mkdocs build makes it")
+    with Chromium(SITE[0]) as page:
+        page.resize(SITE[1])
+        page.call("Page.navigate", url=built.as_uri())
+        drawn = "[...document.querySelectorAll('article img')].map(image => image.naturalWidth)"
+        page.wait_for(f"({drawn}).length && ({drawn}).every(Boolean)", "its pictures")
+        headings = (
+            "[...document.querySelectorAll('h1, h2')].map(each => each.firstChild.textContent)"
+        )
+        found = {"headings": page.evaluate(headings), "pictures": page.evaluate(drawn)}
+        page.picture(out)
+    return found
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = Parser(__doc__ or "")
     shown = without_passwords(default_uri()).replace("%", "%%")
     parser.add_argument("--uri", default=default_uri(), help=f"of the store; default: {shown}")
     parser.add_argument("--experiment", default="lit_byz", help="default: %(default)s")
+    parser.add_argument("--site", type=Path, default="site", help="of the docs; default: site")
     parser.add_argument("what", nargs="?", choices=PICTURES, default="compare")
     parser.add_argument("--out", type=Path, help="default: where the docs have it")
     options = parser.parse_args(arguments)
+    out = options.out or Path(__file__).parent / PICTURES[options.what]
+    if options.what == "site":
+        sys.stdout.write(json.dumps(first_page(options.site, out)) + "\n")
+        return 0
     store = open_store(options.uri)
     cells = newest_cells(store, options.experiment)
     wide = BESIDE + COLUMN * (len(cells.names) + 1) if options.what == "compare" else WIDE
@@ -165,7 +191,7 @@ def main(arguments: Sequence[str]) -> int:
         else:
             show = mlflow_pages.cells if options.what == "cells" else mlflow_pages.description
             found = show(page, address, store, options.experiment)
-        page.picture(options.out or Path(__file__).parent / PICTURES[options.what])
+        page.picture(out)
     sys.stdout.write(json.dumps(found) + "\n")
     return 0
 

@@ -1,6 +1,7 @@
 """The documentation as a site: built without a warning, and open without a network."""
 
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from PIL import Image
 
 from lit_byz.attacks import ATTACKS
 from lit_byz.config.components import GROUPS, options
@@ -150,3 +152,19 @@ def test_formulas_and_examples(site: Path) -> None:
     assert "SoftKrum" in rule
     assert 'class="filename"' in rule
     assert "<svg" in (site / "howto" / "notebook.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.services
+@pytest.mark.timeout(900)
+def test_the_first_page_in_a_browser(site: Path, tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "docs" / "screenshot.py"), "site", "--site", str(site)]
+    picture = tmp_path / "page.png"
+    done = subprocess.run(
+        [*command, "--out", str(picture)], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["headings"][:2] == ["lit_byz", "Start"]
+    assert min(found["pictures"]) > 500
+    with Image.open(picture) as taken:
+        assert taken.size == (1280, 800)
