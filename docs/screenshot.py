@@ -7,8 +7,8 @@ python docs/screenshot.py description          docs/pictures/mlflow_description.
 python docs/screenshot.py site                 docs/pictures/docs_first_page.png: of `mkdocs build`
 python docs/screenshot.py [--uri sqlite:///mlruns/mlflow.db] [--out FILE]
 
-Starts `mlflow ui` on a free port and headless Chromium on a pipe, waits until the page shows what it
-should, and prints what it found there as one line of JSON.
+Starts `mlflow ui` on a free port and headless Chromium on a pipe, waits until the page shows what
+it should, and prints what it found there as one line of JSON.
 """
 
 import json
