@@ -97,7 +97,7 @@ def _show_plan(
 
     Costs are measured at the middle f.
     """
-    from lit_byz.cli.plan import spans, write
+    from lit_byz.cli.plan import failed_before, spans, write
     from lit_byz.execution.estimate import estimate
 
     everything, most = study.grid_points, study.most_runs()
@@ -116,7 +116,9 @@ def _show_plan(
     # The full grid takes no bounds for results.
     results = {identity for identity, found in known.items() if found.status != "bounded"}
     rest = sum(point.identity not in results for point in everything)
-    lines.append(f"already done: {len(known)}, to do: at most {left}; full grid: {rest}")
+    failed = sum(found.status == "failed" for found in known.values())
+    before = f"already done: {len(known) - failed}{failed_before(failed)}"
+    lines.append(f"{before}, to do: at most {left}; full grid: {rest}")
 
     def cost() -> list[str]:
         if not left and not rest:

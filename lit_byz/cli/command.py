@@ -8,6 +8,7 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from lit_byz import _instructions
@@ -46,6 +47,15 @@ class Parser(argparse.ArgumentParser):
         if self._late_help is not None:
             self.epilog = self._late_help()
         return super().format_help()
+
+
+def out_folder(text: str) -> str:
+    """An option that names a folder, which may not be there yet; what is no folder is refused."""
+    given = Path(text)
+    there = next(place for place in (given, *given.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise argparse.ArgumentTypeError(f"{there} is a file, not a folder")
+    return text
 
 
 def settings_help() -> str:

@@ -1,7 +1,8 @@
 """Evaluate the model that a tracked run has kept: accuracy, loss, and whose class was lost.
 
 python pipelines/evaluate.py run=RUN_ID                  its final parameters, on the test images
-python pipelines/evaluate.py run=RUN_ID which=best       those with the highest accuracy
+python pipelines/evaluate.py run=RUN_ID which=best       those of the highest accuracy, on images
+                                                         held out where there are any
 python pipelines/evaluate.py run=RUN_ID --out DIR        files into DIR
 
 The run must have kept them: train.py does, sweeps do with tracking.model=final, best or both.
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from lit_byz._door import here
 from lit_byz.cli import saying
-from lit_byz.cli.command import Parser, guarded
+from lit_byz.cli.command import Parser, guarded, out_folder
 from lit_byz.errors import BadRequest
 
 
@@ -37,7 +38,9 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON, no table")
     parser.add_argument(
-        "--out", help="folder for the figure and the table; default: outputs/evaluate-RUN-WHICH"
+        "--out",
+        type=out_folder,
+        help="folder for the figure and the table; default: outputs/evaluate-RUN-WHICH",
     )
     options = parser.parse_intermixed_args(arguments)
     own = [word for word in options.settings if word.partition("=")[0] in ("run", "which")]
@@ -54,8 +57,8 @@ def run(arguments: Sequence[str]) -> int:
     counts, loss = confusion(model, config)
     accuracy = float(counts.diagonal().sum() / counts.sum())
     title = f"{label(config)}: {which} parameters, accuracy {accuracy:.4f}"
-    folder = Path(options.out or f"outputs/evaluate-{run_id[:8]}-{which}")
-    picture, numbers = folder / "confusion.png", folder / "confusion.csv"
+    place = Path(options.out or f"outputs/evaluate-{run_id[:8]}-{which}")
+    picture, numbers = place / "confusion.png", place / "confusion.csv"
     report.figure(counts, title, picture)
     numbers.write_text(report.csv_of(counts))
     if options.json:
@@ -72,7 +75,7 @@ def run(arguments: Sequence[str]) -> int:
             "its parameters are not finite: it classifies nothing; images count as class 0"
         )
     where = f"figure {picture} (beside: PDF, SVG), numbers {numbers}"
-    console.print(where, highlight=False, soft_wrap=True)
+    console.print(where, highlight=False, soft_wrap=True, markup=False)
     seen = glance_at(store, run_id)
     if seen is not None:
         for line in page_of_run(store, seen.experiment_id, run_id).lines("see it: "):

@@ -143,7 +143,7 @@ def conclude(
             draw(ledger, result, Path(passing))
         options.receive(result, runner)
         return code
-    computed = {outcome.identity for each in every for outcome in each.computed}
+    computed = {o.identity for each in every for o in each.computed if o.settled}
     reused = {identity for each in every for identity in each.reused} - computed
     content = {"computed": len(computed), "reused": len(reused), "exit_code": code}
     folder = folder_of(result.record, options.out)
@@ -171,21 +171,17 @@ def show(
     for part in found.printed:
         console.print(part, highlight=False, soft_wrap=True)
     if "reused" in more:
-        console.print(
-            f"{more['computed']} runs computed now, {more['reused']} reused", highlight=False
-        )
+        computed = f"{more['computed']} run{'' if more['computed'] == 1 else 's'} computed now"
+        console.print(f"{computed}, {more['reused']} reused", highlight=False)
     for line in problems:
         console.print(line, highlight=False, soft_wrap=True)
     pictures = [str(path) for path in found.files if path.suffix == ".png"]
     numbers = [str(path) for path in found.files if path.suffix == ".csv"]
     one = "figure" if len(pictures) == 1 else "figures"
     where = f"{one} {' and '.join(pictures)} (beside: PDF, SVG), numbers {' and '.join(numbers)}"
-    console.print(where, highlight=False, soft_wrap=True)
-    for line in page.lines("see the cells:  "):
-        console.print(line, highlight=False, soft_wrap=True)
     again = f"draw it again:  python pipelines/report.py {result.run_id}"
-    for hint in (again, *hints):
-        console.print(here(hint), highlight=False, soft_wrap=True)
+    for line in (where, *page.lines("see the cells:  "), *map(here, (again, *hints))):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 def draw(ledger: Ledger, result: StudyResult, folder: Path) -> Rendered:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from lit_byz.cli.command import out_folder
 from lit_byz.errors import BadRequest
 from lit_byz.execution.executor import Executor, Inline
 
@@ -37,7 +38,9 @@ def add_options(parser: argparse.ArgumentParser, *, worst_case_only: bool = Fals
     parser.add_argument("--retry-failed", action="store_true", help="compute failed runs again")
     parser.add_argument("--progress", choices=("auto", "live", "plain", "none"), default="auto")
     parser.add_argument("--json", action="store_true", help="print the results as JSON, no table")
-    parser.add_argument("--out", help="folder for figures and tables; default: outputs/STUDY")
+    parser.add_argument(
+        "--out", type=out_folder, help="folder for figures and tables; default: outputs/STUDY"
+    )
     if worst_case_only:
         parser.add_argument(
             "--worst-case-only",

@@ -96,7 +96,7 @@ def _listed(values: Sequence[Any]) -> str:
 def tell(console: Console, lines: Sequence[str]) -> None:
     """Print lines as they are."""
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 def tell_changed_code(memory: Memory, points: Sequence[Point], console: Console) -> None:
@@ -121,11 +121,17 @@ def counts(board: Board) -> list[str]:
     points = board.points
     attacks = len({point.attack for point in points})
     seeds = len({point.seed for point in points})
-    done = len(points) - len({point.identity for point in board.waiting})
+    waiting, failed = len({point.identity for point in board.waiting}), len(board.failed)
+    done = len(points) - waiting - failed
     return [
         f"{len(points)} runs: {len(board.cells)} cells, {attacks} attacks, {seeds} seeds",
-        f"already done: {done}, to do: {len(points) - done}",
+        f"already done: {done}{failed_before(failed)}, to do: {waiting}",
     ]
+
+
+def failed_before(count: int) -> str:
+    """What is said of runs that failed, and are not tried again unless that is asked for."""
+    return f", failed before: {count} (--retry-failed computes them again)" if count else ""
 
 
 def show(

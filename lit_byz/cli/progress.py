@@ -41,19 +41,41 @@ class Silent:
         return
 
 
+class Pace:
+    """The time left, from the steps that were computed since the first of them began."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+
+    def __call__(self, runner: Runner) -> str:
+        done = sum(outcome.steps_done for outcome in runner.computed)
+        done += sum(progress.step for progress in runner.running.values())
+        left = sum(progress.steps - progress.step for progress in runner.running.values())
+        left += sum({point.identity: point.steps for point in runner.board.ready}.values())
+        runs, steps = _most_to_come(runner)
+        left += steps
+        if not done:
+            self._begin = time.monotonic()
+        if not done or not left or runner.stopping:
+            return ""
+        seconds = (time.monotonic() - self._begin) * left / done
+        return f"{'at most' if runs else 'about'} {_duration(seconds)} left"
+
+
 class PlainLines:
     """One line for every run that ends."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.begin = time.monotonic()
+        self.pace = Pace()
 
     def __call__(self, runner: Runner, message: Progress | Outcome | None) -> None:
         _print_note(self.console, runner, message)
+        left = self.pace(runner)
         if isinstance(message, Outcome):
-            label = _label(runner, message.identity)
-            line = f"{_counts(runner)}  {label}: {describe(message)}  {_left(runner, self.begin)}"
-            self.console.print(line, highlight=False, soft_wrap=True)
+            told = describe(message, runner.board.judged_on)
+            line = f"{_counts(runner)}  {_label(runner, message.identity)}: {told}  {left}"
+            self.console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def close(self) -> None:
         return
@@ -63,7 +85,7 @@ class LiveView:
     """Counts, the runs that are on with their accuracies, and the time left."""
 
     def __init__(self, console: Console) -> None:
-        self.begin = time.monotonic()
+        self.pace = Pace()
         self.live = Live(console=console, refresh_per_second=4, transient=True)
         self.live.start()
 
@@ -72,9 +94,10 @@ class LiveView:
         rows = Table.grid(padding=(0, 2))
         for identity, progress in list(runner.running.items()):
             bar = ProgressBar(total=progress.steps, completed=progress.step, width=24)
-            state = f"{progress.step}/{progress.steps}  max {100 * progress.max_accuracy:.1f} %"
-            rows.add_row(bar, state, _label(runner, identity))
-        head = Text(f"{_counts(runner)}  {_left(runner, self.begin)}", style="bold")
+            best = _accuracy(progress.max_accuracy, runner.board.judged_on)
+            state = f"{progress.step}/{progress.steps}  max {best}"
+            rows.add_row(bar, state, Text(_label(runner, identity)))
+        head = Text(f"{_counts(runner)}  {self.pace(runner)}", style="bold")
         self.live.update(Group(head, rows))
 
     def close(self) -> None:
@@ -90,15 +113,19 @@ def make_watcher(progress: str, console: Console) -> Watcher:
     return PlainLines(console) if progress == "plain" else Silent()
 
 
-def describe(outcome: Outcome) -> str:
-    """An outcome in a few words."""
+def describe(outcome: Outcome, judged_on: str = "test") -> str:
+    """An outcome in a few words, with its accuracy on the images that count."""
     if outcome.status in ("failed", "interrupted"):
         return f"{outcome.status}{f' ({outcome.error})' if outcome.error else ''}"
-    best = f"{100 * (outcome.max_accuracy or 0):.1f} %"
+    best = _accuracy(outcome.judged_on(judged_on).max_accuracy or 0.0, judged_on)
     if outcome.status == "bounded":
         return f"at least {best}, stopped after {outcome.steps_done} steps"
     suffix = "" if outcome.status == "finished" else f", {outcome.status}"
     return f"{best}{suffix} in {outcome.seconds:.0f} s"
+
+
+def _accuracy(value: float, judged_on: str) -> str:
+    return f"{100 * value:.1f} %{' held out' if judged_on == 'val' else ''}"
 
 
 def _print_note(console: Console, runner: Runner, message: Progress | Outcome | None) -> None:
@@ -116,25 +143,11 @@ def _label(runner: Runner, identity: str) -> str:
 def _counts(runner: Runner) -> str:
     board = runner.board
     failed = f", {len(board.failed)} failed" if board.failed else ""
-    done = len(board.outcomes) - len(board.failed)
+    done = sum(o.settled and o.status != "failed" for o in board.outcomes.values())
     more, _ = _most_to_come(runner)
     needed = len(board.points) - len(board.dropped) + more
     share = f"{done} of at most {needed}" if more else f"{done}/{needed}"
     return f"{share} runs done, {len(runner.running)} running{failed}"
-
-
-def _left(runner: Runner, begin: float) -> str:
-    """Time left, from the steps that were computed since the beginning."""
-    done = sum(outcome.steps_done for outcome in runner.computed)
-    done += sum(progress.step for progress in runner.running.values())
-    left = sum(progress.steps - progress.step for progress in runner.running.values())
-    left += sum({point.identity: point.steps for point in runner.board.ready}.values())
-    runs, steps = _most_to_come(runner)
-    left += steps
-    if not done or not left:
-        return ""
-    seconds = (time.monotonic() - begin) * left / done
-    return f"{'at most' if runs else 'about'} {_duration(seconds)} left"
 
 
 def _most_to_come(runner: Runner) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lit_byz.cli import saying
-from lit_byz.cli.command import Parser, guarded
+from lit_byz.cli.command import Parser, guarded, out_folder
 from lit_byz.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def run(arguments: Sequence[str]) -> int:
         "what", nargs="*", help="ids of runs, list, paper/…, export, import, key=value"
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON, no table")
-    parser.add_argument("--out", help="folder for figures and tables; default: outputs/STUDY")
+    parser.add_argument(
+        "--out", type=out_folder, help="folder for figures and tables; default: outputs/STUDY"
+    )
     parser.add_argument(
         "--formats", default="png,pdf,svg", help="of the paper's figures; default: png,pdf,svg"
     )
@@ -66,14 +68,18 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _studies(ledger: "Ledger", words: Sequence[str], options: argparse.Namespace) -> int:
+    from rich.markup import escape
+
     from lit_byz.cli.many_runs import show
     from lit_byz.cli.output_folders import folder_of
     from lit_byz.report.rendering import problems
+    from lit_byz.tracking import cells
 
     wanted = list(words) or [ledger.newest()]
     code = 0
     for run_id in wanted:
         result = ledger.result(run_id)
+        cells.correct(ledger.store, result)
         found = problems(result)
         code = max(code, int(bool(found["failed"] or found["missing"])))
         folder = folder_of(result.record, options.out)
@@ -81,6 +87,7 @@ def _studies(ledger: "Ledger", words: Sequence[str], options: argparse.Namespace
             folder /= run_id
         lines = [f"failed {label}: {error}" for label, error in found["failed"].items()]
         lines += [f"missing {label}" for label in found["missing"]]
+        lines = [escape(line) for line in lines]
         show(ledger, result, folder, options.json, {"exit_code": code}, lines)
     return code
 

@@ -8,6 +8,7 @@ from lit_byz.config.components import build_model
 from lit_byz.config.grid import Point
 from lit_byz.tracking.ledger import Ledger
 from lit_byz.tracking.tracked_costs import (
+    OVERHEAD,
     Cost,
     evaluations,
     kinds_of,
@@ -19,8 +20,6 @@ from lit_byz.tracking.tracked_costs import (
 # Seconds in which kinds of runs are timed: the others are taken to cost as those that were, of the
 # same rule or attack if there are any.
 PATIENCE = 12.0
-# Seconds that a run takes beside its steps and evaluations: its data, its figures, its tables.
-OVERHEAD = 1.5
 # Rows of a step's metrics in SQLite, and the figures and settings of a run, in bytes.
 STEP_BYTES = 11 * 150
 RUN_BYTES = 250_000

@@ -87,8 +87,9 @@ class Runner:
 
     @property
     def reused(self) -> set[str]:
-        """Runs of this study that had been computed before."""
-        return {outcome.identity for outcome in self.board.outcomes.values() if outcome.reused}
+        """Runs of this study whose results had been computed before."""
+        known = self.board.outcomes.values()
+        return {outcome.identity for outcome in known if outcome.reused and outcome.accuracy}
 
     def run(self, executor: Executor, watch: Watch, tell: Callable[[str], None]) -> None:
         """Compute what is missing; the ledger is up to date after every run.

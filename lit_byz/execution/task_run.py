@@ -41,9 +41,10 @@ def ends_of(result: TrainResult) -> dict[str, Any]:
 
 
 class _Reporter(Callback):
-    def __init__(self, identity: str, report: Callable[[Progress], None]) -> None:
+    def __init__(self, identity: str, report: Callable[[Progress], None], judged_on: str) -> None:
         self.identity = identity
         self.report = report
+        self.judged_on = judged_on
         self.state = (0, 0, 0.0)
         self._last = 0.0
 
@@ -52,7 +53,7 @@ class _Reporter(Callback):
         if now - self._last < REPORT_EVERY:
             return
         self._last = now
-        seen = trainer.logger.history.values.get("test/accuracy", [])
+        seen = trainer.logger.history.values.get(f"{self.judged_on}/accuracy", [])
         steps = pl_module.settings.steps
         self.state = (pl_module.global_step, steps, max(seen, default=0.0))
         self.report(Progress(self.identity, *self.state))
@@ -66,7 +67,7 @@ def compute(task: Task, report: Callable[[Progress], None]) -> Outcome:
 
     Without space on the disk a run is as good as not begun: it can be computed later.
     """
-    reporter = _Reporter(task.identity, report)
+    reporter = _Reporter(task.identity, report, task.judged_on)
     try:
         config = as_config({**task.config, "resume": "auto"})
         attempt = Attempt(config, task.code, task.parent_run_id, task.name)

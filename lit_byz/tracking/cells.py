@@ -1,8 +1,9 @@
 """What a cell's own run says of it in the store: its numbers, its tags, and how it ended."""
 
 from lit_byz.tracking.evaluations import LAST_FEW
-from lit_byz.tracking.glances import Glance
-from lit_byz.tracking.records import RECORD, CellResult, as_tags
+from lit_byz.tracking.glances import Glance, glance_at, glances
+from lit_byz.tracking.records import RECORD, CellResult, StudyResult, as_tags
+from lit_byz.tracking.store import PARENT, Store
 from lit_byz.tracking.worst_case import WorstCase
 
 # What the worst case of a cell is, in words.
@@ -24,6 +25,22 @@ def stands(cell: CellResult, seen: Glance) -> bool:
         and all(seen.tags.get(key) == value for key, value in tags.items())
         and all(seen.metrics.get(key) == value for key, value in metrics.items())
     )
+
+
+def correct(store: Store, result: StudyResult) -> None:
+    """Let cells that were finished say so no longer, where runs of theirs were deleted since.
+
+    Their metrics cannot be taken back.
+    """
+    study = glance_at(store, result.run_id)
+    place = "" if study is None else study.experiment_id
+    there = glances(store, place, PARENT, [result.run_id], tags=[WORST_CASE])
+    seen = {each.run_id: each for each in there if each.status == "FINISHED"}
+    for cell in result.cells:
+        known = seen.get(str(cell.run_id))
+        if known is not None and known.tags.get(WORST_CASE) != in_words(cell):
+            store.write_tags(known.run_id, {WORST_CASE: in_words(cell)})
+            store.client.set_terminated(known.run_id, ended(cell))
 
 
 def tags_of(cell: CellResult) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from lit_byz.tracking import tables
+from lit_byz.tracking.cells import WORST_CASE
 from lit_byz.tracking.glances import Glance, glances
 from lit_byz.tracking.ledger import KINDS
 from lit_byz.tracking.reach import SQLITE
@@ -87,7 +88,7 @@ def _when(run: Glance) -> int:
 def _cells(store: Store, experiment: str, studies: Sequence[str]) -> dict[str, list[Glance]]:
     """The cells of studies, by the study's id; what else lies below them is left out."""
     found: dict[str, list[Glance]] = {run_id: [] for run_id in studies}
-    wanted: dict[str, Any] = {"tags": [KIND], "metrics": WORST_CASES, "kinds": CELLS}
+    wanted: dict[str, Any] = {"tags": [KIND, WORST_CASE], "metrics": WORST_CASES, "kinds": CELLS}
     for cell in glances(store, experiment, PARENT, studies, **wanted):
         if cell.tags.get(KIND) in CELLS:
             found[cell.tags[PARENT]].append(cell)
@@ -95,8 +96,11 @@ def _cells(store: Store, experiment: str, studies: Sequence[str]) -> dict[str, l
 
 
 def _study(run: Glance, cells: Sequence[Glance]) -> Entry:
-    exact = [cell.metrics[name] for cell in cells for name in WORST_CASES if name in cell.metrics]
-    held_out = any(HELD_OUT in cell.metrics for cell in cells)
+    # A metric stays, also where runs that it was taken from are deleted; the tag goes with them.
+    said = ((cell.metrics, cell.tags.get(WORST_CASE, "")) for cell in cells)
+    known = [metrics for metrics, words in said if words.partition(":")[0] == "exact"]
+    exact = [metrics[name] for metrics in known for name in WORST_CASES if name in metrics]
+    held_out = any(HELD_OUT in metrics for metrics in known)
     return Entry(
         kind=run.tags[KIND],
         name=run.tags.get(NAME, ""),

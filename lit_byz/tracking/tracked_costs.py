@@ -12,6 +12,8 @@ from lit_byz.tracking.ledger import Ledger
 from lit_byz.tracking.store import MACHINE, flatten
 
 SPEED = "speed/steps_per_second"
+# Seconds that a run takes beside its steps and evaluations: its data, its figures, its tables.
+OVERHEAD = 1.5
 # Runs that are looked at, the newest.
 NEWEST = 1000
 # What decides the cost of a step: the work of the honest workers, with the model's arguments, then
@@ -31,10 +33,7 @@ FREE = "model.init_scale"
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of a step, of an evaluation, and of a run beside these.
-
-    Of tracked runs nobody knows the last: evaluations have their share of it.
-    """
+    """Seconds of a step, of an evaluation, and of a run beside these."""
 
     step: float
     evaluation: float
@@ -109,7 +108,7 @@ def median(costs: Sequence[Cost]) -> Cost:
 
 
 def _cost(seconds: float, speed: float, params: Mapping[str, str]) -> Cost | None:
-    """What is left of a run's time beside its steps goes to its evaluations."""
+    """What is left of a run's time beside its steps, and what every run takes, was evaluation."""
     try:
         steps, every = (int(params[key]) for key in LENGTH)
     except (KeyError, ValueError):
@@ -117,4 +116,5 @@ def _cost(seconds: float, speed: float, params: Mapping[str, str]) -> Cost | Non
     if speed <= 0 or steps < 1 or every < 1:
         return None
     rest = max(0.0, seconds - steps / speed)
-    return Cost(1 / speed, rest / evaluations(steps, every))
+    once = min(rest, OVERHEAD)
+    return Cost(1 / speed, (rest - once) / evaluations(steps, every), once)

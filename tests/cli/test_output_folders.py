@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lit_byz.cli import door
 from lit_byz.cli.output_folders import folder_name, folder_of
 from lit_byz.config.grid import points
 from lit_byz.config.grid_source import read_grid
@@ -53,3 +54,20 @@ def test_names(settings: list[str], name: str) -> None:
 
 def test_tuned_keys_name_a_study() -> None:
     assert folder_name("tune", ["x=1"], [], ["clip.C"], bare="tune_digits") == "tune-clip.C"
+
+
+@pytest.mark.parametrize("place", ["a_file", "a_file/below"])
+@pytest.mark.parametrize("name", ["sweep", "tune", "report", "evaluate"])
+def test_a_file_is_no_folder(
+    name: str,
+    place: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Which is said before anything is computed."""
+    monkeypatch.chdir(tmp_path)
+    Path("a_file").write_text("mine")
+    assert door.main([name, "--out", place]) == 2
+    assert capsys.readouterr().err.endswith("a_file is a file, not a folder\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["a_file"]

@@ -101,6 +101,11 @@ def test_a_failing_run_in_the_table_and_in_mlflow(
     shown = run(tmp_path, "sweep", grid)
     assert shown.code == 1
     assert "this attack always fails" in shown.stdout
+    assert "2 runs computed now, 0 reused" in shown.stdout
+    planned = run(tmp_path, "sweep", grid, "--dry-run").stdout
+    told = "already done: 1, failed before: 1 (--retry-failed computes them again), to do: 0"
+    assert told in planned
+    assert "0 runs computed now, 1 reused" in run(tmp_path, "sweep", grid).stdout
     assert "(1 failed)" in shown.stdout
     assert "≤" in shown.stdout
     assert sorted(status for _, status in query(tmp_path, RUNS)) == ["FAILED", "FINISHED"]

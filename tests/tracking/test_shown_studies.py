@@ -7,6 +7,7 @@ import pytest
 
 from lit_byz.cli.listing import accuracy
 from lit_byz.tracking import tables
+from lit_byz.tracking.cells import correct
 from lit_byz.tracking.ledger import KINDS
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.records import StudyRecord
@@ -45,6 +46,26 @@ def test_many_studies_have_their_cells(
     assert left == 0
     assert len(studies) == MANY
     assert {(s.cells, s.exact, s.low, s.high) for s in studies} == {(1, 1, 0.5, 0.5)}
+
+
+def test_runs_that_were_deleted_since(tmp_path: Path) -> None:
+    """A cell's metric stays in MLflow; its tag and its status say that it is not known so well."""
+    found = some_points(tmp_path)
+    ids = [end(point, "finished", 0.5 + 0.1 * place) for place, point in enumerate(found)]
+    ledger = make_ledger(tmp_path)
+    study = ledger.open_study(StudyRecord("sweep", "a key", "a sweep", {}))
+    cell = ledger.open_cell(record_of(found), found)
+    ledger.write_cell(record_of(found), outcomes_of(ledger, found), last=True)
+    correct(ledger.store, ledger.result(study))
+    assert ledger.store.client.get_run(cell).info.status == "FINISHED"
+    ledger.store.client.delete_run(ids[0])
+    correct(ledger.store, ledger.result(study))
+    left = ledger.store.client.get_run(cell)
+    assert left.info.status == "KILLED"
+    assert left.data.tags["lit_byz.worst_case"] == "at most 0.6000: 1 runs missing"
+    tracking = {"uri": f"sqlite:///{tmp_path}/mlflow.db", "experiment": "lit_byz"}
+    (entry,) = [each for each in entries(tracking)[0] if each.kind == "sweep"]
+    assert (entry.cells, entry.exact, entry.low) == (1, 0, None)
 
 
 def test_what_images_a_study_is_judged_on(tmp_path: Path) -> None:
