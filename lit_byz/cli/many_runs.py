@@ -21,10 +21,11 @@ from lit_byz.cli.command import printable
 from lit_byz.cli.output_folders import folder_of
 from lit_byz.cli.plan import write_json
 from lit_byz.cli.progress import describe, make_watcher
+from lit_byz.config.components import GROUPS
 from lit_byz.config.grid import Point
 from lit_byz.config.grid_source import shared_settings
-from lit_byz.errors import RunFailed
-from lit_byz.execution.executor import Executor
+from lit_byz.errors import BadRequest, RunFailed
+from lit_byz.execution.executor import Executor, Inline
 from lit_byz.execution.processes import LocalProcesses
 from lit_byz.execution.runner import Memory, Runner
 from lit_byz.execution.tasks import Progress
@@ -87,6 +88,8 @@ def open_ledger(tracking: Mapping[str, Any]) -> Ledger:
 
 def compute(runner: Runner, executor: Executor, options: argparse.Namespace) -> None:
     """Compute what is missing and show how it goes, with ``--debug`` why runs failed."""
+    if not isinstance(executor, Inline):
+        _refuse_what_is_only_here(runner.board.points)
     saying.over()
     tell_without_cache()  # before there are processes, each of which would
     if runner.board.waiting and isinstance(executor, LocalProcesses):
@@ -116,6 +119,16 @@ def compute(runner: Runner, executor: Executor, options: argparse.Namespace) -> 
         watcher.close()
     if runner.disk_full:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _refuse_what_is_only_here(points: Sequence[Point]) -> None:
+    """Raise ``BadRequest`` for a class of this script or notebook: no other process has it."""
+    for group, name in {(group, str(p.plain[group]["name"])) for p in points for group in GROUPS}:
+        if name.startswith("__main__."):
+            raise BadRequest(
+                f"{group} '{name}': processes do not run this script or notebook and do not know "
+                "it; write it into a file mine.py and name it mine.…, or take executor='inline'"
+            )
 
 
 def command_line() -> str:

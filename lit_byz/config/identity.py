@@ -24,6 +24,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from lit_byz._numerics import NUMERICS
+from lit_byz.config import typed_in
 from lit_byz.config.components import CALLBACKS, GROUPS, component
 from lit_byz.config.own_data import SHOWN, own_data
 from lit_byz.config.schema import ENVIRONMENT, NOT_IDENTITY
@@ -35,6 +36,8 @@ ASSUMED = {"assumed_rule": "rule", "assumed_clip": "clip"}
 # While a key has that value it is no part of the identity, so that a run is the one that was
 # computed before the key existed. An entry stays for good: without it those results are lost.
 ADDED: dict[str, Any] = {"attack.worker": None, "data.validation": 0.0}
+# In place of a module's text, where there is none.
+NO_SOURCE = "no source"
 
 
 @dataclass(frozen=True)
@@ -142,9 +145,19 @@ def of_callbacks(callbacks: Sequence[object]) -> str:
     return _sha256(repr(described)) if foreign else ""
 
 
-@lru_cache(maxsize=256)
 def source_of(kind: "type[Any]") -> str:
-    """A hash of the source that a class is made of: its module's, and the user's own beneath it."""
+    """A hash of the source that a class is made of: its module's, and the user's own beneath it.
+
+    A class that was typed into a session has none; what it does counts.
+    """
+    module = sys.modules.get(kind.__module__)
+    if module is not None and module.__name__ == "__main__" and _text(module) == NO_SOURCE:
+        return _sha256(f"{typed_in.made_of(kind, module)} {_sources(kind)}")  # it may change
+    return _sources(kind)
+
+
+@lru_cache(maxsize=256)
+def _sources(kind: "type[Any]") -> str:
     start = sys.modules.get(kind.__module__)
     found: dict[str, ModuleType] = {}
     waiting = [] if start is None else [start]
@@ -211,7 +224,7 @@ def _text(module: ModuleType) -> str:
     try:
         return inspect.getsource(module)
     except (OSError, TypeError):
-        return str(getattr(module, "__version__", "no source"))  # compiled
+        return str(getattr(module, "__version__", NO_SOURCE))  # compiled
 
 
 def _sha256(text: str) -> str:

@@ -207,3 +207,17 @@ def test_ctrl_c_saves_the_runs_and_is_raised(tmp_path: Path) -> None:
     assert (process.returncode, out) == (0, "once\nheard\n"), err
     assert {status for _, status in query(tmp_path, RUNS)} == {"KILLED"}
     assert list((tmp_path / "mlruns" / "checkpoints").glob("*/*.ckpt"))
+
+
+def test_a_class_of_this_script_is_not_known_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is said before a run has failed for it."""
+    from lit_byz.robust import CWTM
+
+    monkeypatch.setattr(sys.modules["__main__"], "Mine", CWTM, raising=False)
+    asked = settings(tmp_path, rule="__main__.Mine", attack=["sf"])
+    with pytest.raises(BadRequest, match=r"rule '__main__\.Mine': processes do not run this"):
+        lit_byz.sweep(asked)
+    assert query(tmp_path, RUNS) == []
+    assert list(lit_byz.sweep(asked, executor="inline")["status"]) == ["exact"]

@@ -185,3 +185,54 @@ def test_a_component_has_a_version_of_its_own() -> None:
     alie, foe = (identify(compose_plain([f"attack={name}"])) for name in ("alie", "foe"))
     assert alie.code == f"numerics {NUMERICS}, alie {ALIE.numerics}"
     assert foe.code == f"numerics {NUMERICS}"
+
+
+# Typed into a session: there is no file to compare.
+SESSION = """
+from lit_byz.config.compose import compose_plain
+from lit_byz.config.identity import identify
+from lit_byz.robust import Rule
+
+def tell():
+    print(identify(compose_plain(["rule=__main__.Mine"])).digest)
+
+scale = 1.0
+def half(x):
+    return x / 2
+class Mine(Rule):
+    def aggregate(self, x):
+        return scale * half(x).mean(0)
+tell()
+class Mine(Rule):
+    def aggregate(self, x):
+        return scale * half(x).mean(0)
+tell()
+class Mine(Rule):
+    def aggregate(self, x):
+        return 2 * scale * half(x).mean(0)
+tell()
+def half(x):
+    return x / 4
+tell()
+scale = 3.0
+tell()
+"""
+
+
+def test_a_class_that_was_typed_into_a_session() -> None:
+    """Defined anew it is the same or another one, by what it does and by what that is made of."""
+    told = [
+        subprocess.run(
+            [sys.executable, "-"],
+            input=SESSION,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+        for seed in ("1", "2")
+    ]
+    first, again, *others = told[0]
+    assert first == again
+    assert len({first, *others}) == 4
+    assert told[1] == told[0]
