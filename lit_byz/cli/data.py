@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lit_byz._door import here
 from lit_byz._imports import allow_named
 from lit_byz.cli.command import Parser, command, guarded
-from lit_byz.data import DATASETS, label_counts
+from lit_byz.data import DATASETS, deal, label_counts
 from lit_byz.errors import BadRequest
 from lit_byz.registry import nearest
 
@@ -55,9 +55,10 @@ def show(config: "DictConfig", options: argparse.Namespace) -> None:
         raise BadRequest(f"--output {path}: its name must end in one of .{', .'.join(FORMATS)}")
     dataset = build("dataset", config.dataset)
     partition = build("partition", config.partition)
-    labels = dataset.load(config.data.root).train_labels
-    parts = partition(labels, config.workers.honest, config.seed)
-    counts = label_counts(parts, labels, dataset.classes)
+    images = dataset.load(config.data.root)
+    share = config.data.validation
+    parts = deal(images, partition, config.workers.honest, config.seed, share).parts
+    counts = label_counts(parts, images.train_labels, dataset.classes)
 
     settings = {name: value for name, value in config.partition.items() if name != "redraws"}
     settings.pop("name")
@@ -65,12 +66,15 @@ def show(config: "DictConfig", options: argparse.Namespace) -> None:
     described = ", ".join(
         f"{SYMBOLS.get(name, name)} = {value}" for name, value in settings.items()
     )
-    title = f"{dataset.name}, {described or kind}"
+    held_out = [f"{share:g} held out"] if share else []
+    title = ", ".join([dataset.name, described or kind, *held_out, f"seed {config.seed}"])
     if path is None:
         words = [dataset.name, kind, *(f"{name}{value}" for name, value in settings.items())]
+        words += [f"h{config.workers.honest}", *(f"without{share:g}" for _ in held_out)]
+        words.append(f"seed{config.seed}")
         # A text among the settings may hold anything; the file is in that folder.
         name = re.sub(r"[^\w.-]", "_", "-".join(words))[:150]
-        path = Path("outputs", f"labels-{name}-h{config.workers.honest}.png")
+        path = Path("outputs", f"labels-{name}.png")
     save_label_figure(counts, title, path)
     # As wide as the table needs, whatever the terminal: a number must not be cut short.
     Console(width=10_000).print(label_table(counts, title))
@@ -84,6 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = arguments[1:]
         if settings and "=" not in settings[0] and not settings[0].startswith("-"):
             settings[0] = f"dataset={settings[0]}"
+        if not any(word.startswith("workers.f=") for word in settings):
+            settings.append("workers.f=0")  # data are dealt to honest workers alone
         return command(
             "Show how labels are distributed over honest workers.", show, _output, settings
         )

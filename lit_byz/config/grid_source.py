@@ -117,11 +117,18 @@ def _checked_axes(axes: Any, where: str) -> dict[str, list[Any]]:
             raise BadRequest(f"{where}: {key} = {values!r}: must be a list of values")
         if not values:
             raise BadRequest(f"{where}: {key} has no values")
-        shown = Counter(json.dumps(value, sort_keys=True, default=str) for value in values)
+        shown = Counter(_written(value) for value in values)
         for value, count in shown.most_common(1):
             if count > 1:
                 raise BadRequest(f"{where}: {key} has the value {value} twice")
     return dict(axes)
+
+
+def _written(value: Any) -> str:
+    """A value in one spelling: 2.0 is 2."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def _check_conditions(grid: Grid) -> None:

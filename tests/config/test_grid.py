@@ -108,6 +108,11 @@ BAD = {
     "axis is no list": ({"axes": {"seed": 1}}, [], "grid.axes: seed = 1: must be a list of values"),
     "empty axis": ({"axes": {"seed": []}}, [], "grid.axes: seed has no values"),
     "value twice": ({"axes": {"seed": [1, 1]}}, [], "grid.axes: seed has the value 1 twice"),
+    "one value in two spellings": (
+        {"axes": {"train.lr": [1, 1.0]}},
+        [],
+        "grid.axes: train.lr has the value 1 twice",
+    ),
     "axes are no mapping": ({"axes": [1]}, [], "grid.axes = [1]: must map keys to lists"),
     "zip of two lengths": (
         {"zip": [{"seed": [1], "workers.f": [1, 2]}]},

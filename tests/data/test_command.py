@@ -99,10 +99,24 @@ def test_show_draws_and_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["show", *settings]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "α = 0.1" in lines[0]
-    assert lines[-1] == "outputs/labels-digits-dirichlet-alpha0.1-h7.png"
+    assert lines[-1] == "outputs/labels-digits-dirichlet-alpha0.1-h7-seed1.png"
     assert ["all", *["144"] * 10, "1440"] in [line.split() for line in lines]
     with Image.open(tmp_path / lines[-1]) as picture:
         assert min(picture.size) > 400
+
+
+def test_show_other_seeds_beside_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One honest worker is enough: data are dealt to no others."""
+    asked = ["digits", "partition=iid", "workers.honest=1"]
+    for more in (["seed=1"], ["seed=2"], ["seed=2", "data.validation=0.5"]):
+        assert main(["show", *asked, *more]) == 0
+    titles = [line for line in capsys.readouterr().out.splitlines() if line.startswith("digits")]
+    assert [title.strip() for title in titles] == [
+        *("digits, iid, seed 1", "digits, iid, seed 2", "digits, iid, 0.5 held out, seed 2"),
+    ]
+    assert len(list((tmp_path / "outputs").glob("*.png"))) == 3
 
 
 def test_show_where_it_is_told_to(tmp_path: Path) -> None:
