@@ -98,10 +98,10 @@ def _cell(cell: CellResult, axes: Mapping[str, Any]) -> dict[str, Any]:
         "failed": len(cell.failed),
         "missing": len(cell.missing),
     }
+    row["judged_on"] = images_of(cell.judged_on)
     if cell.judged_on != "test":
         tested = cell.tested
-        row |= {"judged_on": images_of(cell.judged_on)}
-        row |= {"tested": tested.mean if tested.exact else float("nan")}
+        row["tested"] = tested.mean if tested.exact else float("nan")
     return {**row, "cell_run_id": cell.run_id}
 
 
