@@ -15,7 +15,7 @@ from tests.services._mlflow_server import MlflowServer
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(900)]
 
-SHORT = {"LIT_BYZ_LEASE": "4"}  # seconds, which nobody else claims from those who are on
+SHORT = {"LIT_BYZ_LEASE": "8"}  # seconds, which nobody else claims from those who are on
 HOURS = 5 * 3600
 
 

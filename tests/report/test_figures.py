@@ -50,3 +50,14 @@ def test_what_is_missing_is_not_drawn(tmp_path: Path) -> None:
     assert run_figures({}, "", tmp_path) == []
     short = {"test/accuracy": [(0, 0.1)], "honest/mean_norm": []}
     assert [path.name for path in run_figures(short, "", tmp_path)] == ["accuracy.png"]
+
+
+def test_titles_have_room(tmp_path: Path) -> None:
+    """The longest that runs have is two lines."""
+    for title in ("one line", "mnist, extreme heterogeneity\nadaptive robust clipping (ARC)"):
+        for path in run_figures(HISTORY, title, tmp_path):
+            dark = (imread(path)[..., :3] < 0.95).any(-1)
+            assert not dark[:6].any()
+            assert dark[:40].any()
+            assert not dark[:, :3].any()
+            assert not dark[-3:].any()

@@ -32,21 +32,21 @@ def test_every_kind_has_one() -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", SMOKE)
 def test_smoke_tests_are_computed_and_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", new_store(tmp_path / "mlruns"))
-    for name, settings in SMOKE.items():
-        trained = bool(find(name).points)
-        changes = ["scale=smoke", *settings] if trained else []
-        if trained:
-            assert compute(f"experiment={name}", *changes) == 0, name
-        capsys.readouterr()
-        assert draw(name, *changes) == 0, name
-        printed = " ".join(capsys.readouterr().out.split())
-        folder = tmp_path / "outputs" / "paper" / name.rpartition("/")[2]
-        assert any(folder.iterdir()), name
-        if trained:
-            assert "smoke test, the numbers mean nothing" in printed
-            assert "partial" not in printed, name
+    trained = bool(find(name).points)
+    changes = ["scale=smoke", *SMOKE[name]] if trained else []
+    if trained:
+        assert compute(f"experiment={name}", *changes) == 0
+    capsys.readouterr()
+    assert draw(name, *changes) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    folder = tmp_path / "outputs" / "paper" / name.rpartition("/")[2]
+    assert any(folder.iterdir())
+    if trained:
+        assert "smoke test, the numbers mean nothing" in printed
+        assert "partial" not in printed
