@@ -58,7 +58,7 @@ def show(config: "DictConfig", options: argparse.Namespace) -> None:
     images = dataset.load(config.data.root)
     share = config.data.validation
     parts = deal(images, partition, config.workers.honest, config.seed, share).parts
-    counts = label_counts(parts, images.train_labels, dataset.classes)
+    counts = label_counts(list(parts), images.train_labels, dataset.classes)
 
     settings = {name: value for name, value in config.partition.items() if name != "redraws"}
     settings.pop("name")

@@ -39,7 +39,7 @@ def show_list(
     chosen = [find(word, settings) for word in words] or catalogue(settings)
     points = [point for experiment in chosen for point in experiment.points]
     outcomes, metrics = ledger.known({point.identity for point in points})
-    tracked = listing.speeds_in(ledger), listing.evaluation_in(ledger, points)
+    tracked = listing.speeds_in(ledger), listing.beside_in(ledger, points)
     made = listing.listed(chosen, outcomes, metrics, *tracked)
     if options.json:
         rows = [

@@ -145,7 +145,7 @@ def of_callbacks(callbacks: Sequence[object]) -> str:
     return _sha256(repr(described)) if foreign else ""
 
 
-def source_of(kind: "type[Any]") -> str:
+def source_of(kind: Any) -> str:
     """A hash of the source that a class is made of: its module's, and the user's own beneath it.
 
     A class that was typed into a session has none; what it does counts.
@@ -157,7 +157,7 @@ def source_of(kind: "type[Any]") -> str:
 
 
 @lru_cache(maxsize=256)
-def _sources(kind: "type[Any]") -> str:
+def _sources(kind: Any) -> str:
     start = sys.modules.get(kind.__module__)
     found: dict[str, ModuleType] = {}
     waiting = [] if start is None else [start]

@@ -1,7 +1,7 @@
 """Breakdown points: worst-case accuracy against f."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,9 @@ from lit_byz.report.rendering import (
     Rendered,
     Summary,
     as_csv,
+    caption,
     files_in,
+    of_cell,
     problems,
     setting,
 )
@@ -38,8 +40,8 @@ Level = Summary
 
 def level(found: WorstCase, threshold: float) -> Level:
     """The worst case as far as it is known: from the side that decides, where runs are missing."""
-    if found.exact:
-        return Level(found.mean, found.std, found.seeds)
+    if found.exact or found.kind == "unknown":
+        return Level(found.mean, found.std, found.seeds, found.kind)
     if found.at_least >= threshold:
         return Level(found.at_least, None, found.seeds, "at least")
     return Level(found.at_most, None, found.seeds, "at most")
@@ -108,13 +110,19 @@ def arms_of(result: StudyResult, full: StudyResult | None) -> dict[str, ArmResul
     found = {}
     for name, answered in facts["arms"].items():
         cells = [cell for cell in result.of_kind("cell") if cell.facts["arm"] == name]
-        levels = {cell.facts["f"]: level(cell.worst_case, threshold) for cell in cells}
+        levels = {cell.facts["f"]: _level_of(cell, threshold) for cell in cells}
         seen = None
         if full is not None:
             at_f = [cell for cell in full.of_kind("cell") if cell.facts.get("arm") == name]
             seen = scan(at_f, facts["most"], threshold)
         found[name] = ArmResult(levels, answered["breakdown"], answered["decided"], seen)
     return found
+
+
+def _level_of(cell: CellResult, threshold: float) -> Level:
+    lacks = of_cell(cell)
+    found = level(cell.worst_case, threshold)
+    return replace(found, failed=lacks.failed, missing=lacks.missing)
 
 
 def scan(cells: Iterable[CellResult], most: int, threshold: float) -> "FullAnswer | None":
@@ -152,15 +160,19 @@ def _plain(name: str, arm: ArmResult) -> dict[str, Any]:
         "arm": name,
         "breakdown_f": arm.breakdown,
         "decided": arm.decided,
-        "levels": {str(f): vars(level) for f, level in sorted(arm.levels.items())},
+        "levels": _plain_levels(arm.levels),
     }
     if arm.scanned is not None:
         entry["full_grid"] = {
             "breakdown_f": arm.scanned.breakdown,
             "monotone": arm.scanned.monotone,
-            "levels": {str(f): vars(level) for f, level in arm.scanned.levels.items()},
+            "levels": _plain_levels(arm.scanned.levels),
         }
     return entry
+
+
+def _plain_levels(levels: Mapping[int, Level]) -> dict[str, Any]:
+    return {str(f): {**vars(found), "mean": found.value} for f, found in sorted(levels.items())}
 
 
 def answer(breakdown: int | None, decided: bool, most: int) -> str:
@@ -174,8 +186,7 @@ def table(arms: Arms, most: int, threshold: float, title: str) -> "Table":
     """A row per arm: what was found at each f that was probed, and where it breaks down."""
     from rich.table import Table
 
-    caption = f"worst-case maximal test accuracy in %; threshold {100 * threshold:g}"
-    made = Table(title=title, title_justify="left", caption=caption)
+    made = Table(title=title, title_justify="left")
     made.add_column("arm", no_wrap=True)
     probed = sorted({f for arm in arms.values() for f in arm.levels})
     for f in probed:
@@ -191,6 +202,7 @@ def table(arms: Arms, most: int, threshold: float, title: str) -> "Table":
             seen = arm.scanned
             row.append("" if seen is None else _scan_answer(seen, most))
         made.add_row(name or "one arm", *row)
+    made.caption = caption(made, WORST_CASE, f"threshold {100 * threshold:g}")
     return made
 
 
@@ -214,7 +226,7 @@ def csv_of(arms: Arms) -> str:
             sources.append(("full grid", arm.scanned.levels, arm.scanned.breakdown))
         for by, levels, breakdown in sources:
             for f, found in sorted(levels.items()):
-                row = [name, by, f, found.mean, found.std, found.seeds, found.kind]
+                row = [name, by, f, found.value, found.std, found.seeds, found.kind]
                 rows.append([*row, "" if breakdown is None else breakdown])
     header = ["arm", "by", "f", "worst_case", "std", "seeds", "kind", "breakdown_f"]
     return as_csv(header, rows)
@@ -234,14 +246,16 @@ def figure(
         colour = f"C{place % 10}"
         full = arm.scanned is not None
         levels = arm.scanned.levels if arm.scanned is not None else arm.levels
-        x = sorted(levels)
-        means = [levels[f].mean for f in x]
+        known = {f: found for f, found in sorted(levels.items()) if found.value is not None}
+        means = [found.mean for found in known.values()]
         verdict = answer(arm.breakdown, arm.decided, most)
         verdict = f"breaks down at {verdict}" if arm.breakdown is not None else verdict
         label = f"{words}: {verdict}"
         style = "-" if full else ":"
-        axes.plot(x, means, style, color=colour, label=label, linewidth=1.3)
+        axes.plot(list(known), means, style, color=colour, label=label, linewidth=1.3)
         for f, level in sorted(arm.levels.items()):
+            if level.value is None:
+                continue
             kinds[level.kind] = None
             axes.errorbar(
                 f, level.mean, yerr=level.std, fmt=MARKS[level.kind], color=colour, markersize=6

@@ -13,6 +13,7 @@ from lit_byz.report.rendering import (
     Reader,
     Rendered,
     as_csv,
+    caption,
     files_in,
     plain_worst_case,
     problems,
@@ -38,6 +39,8 @@ class InitialGradients:
     mean: float
 
 
+OF_THE_GRADIENTS = "ζ, mean norm: largest and mean norm of the honest workers' initial gradients"
+
 # Method to μ.
 Curves = Mapping[str, Mapping[float, CellResult]]
 # Problem (data and model, "" where there is one) to μ to seed.
@@ -47,8 +50,7 @@ Norms = Mapping[str, Mapping[float, Mapping[int, InitialGradients]]]
 def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     """A study's table, figure and numbers."""
     curves, norms = curves_of(result), norms_of(result)
-    runs = sum(len(cell.record.runs) for cell in result.of_kind("cell"))
-    title = f"{setting(result)}: {runs} runs"
+    title = f"{setting(result)}: {_counted(result)}"
     picture, numbers = files_in(folder, "init_scaling")
     figure(curves, norms, title, picture, chance_of(str(result.record.facts["dataset"])))
     numbers.write_text(csv_of(curves, norms))
@@ -64,6 +66,13 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     return Rendered(
         [table(curves, norms, title), *lines], [*pictures(picture), numbers], content, metrics
     )
+
+
+def _counted(result: StudyResult) -> str:
+    """All runs, as the command counts them: an initial gradient is found by one of its own."""
+    initial = {r.identity for c in result.of_kind("initial_gradients") for r in c.record.runs}
+    beside = f", {len(initial)} of them for the initial gradients" if initial else ""
+    return f"{len(result.runs)} runs{beside}"
 
 
 def curves_of(result: StudyResult) -> Curves:
@@ -110,11 +119,7 @@ def table(curves: Curves, norms: Norms, title: str) -> "Table":
     """For a terminal: a row per μ, a column per method, and ζ."""
     from rich.table import Table
 
-    made = Table(
-        title=title,
-        title_justify="left",
-        caption="worst-case maximal test accuracy in %; ζ: largest initial honest gradient",
-    )
+    made = Table(title=title, title_justify="left")
     made.add_column("μ", justify="right")
     for method in curves:
         made.add_column(method, justify="right")
@@ -130,6 +135,7 @@ def table(curves: Curves, norms: Norms, title: str) -> "Table":
             seen = by_mu.get(scale, {}).values()
             row += [_mean([n.largest for n in seen]), _mean([n.mean for n in seen])]
         made.add_row(*row)
+    made.caption = caption(made, WORST_CASE, *([OF_THE_GRADIENTS] if norms else []))
     return made
 
 

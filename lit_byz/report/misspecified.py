@@ -1,6 +1,7 @@
 """The mis-specified f: worst-case accuracy against what the server declares and the real f."""
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,9 @@ from lit_byz.report.rendering import (
     Rendered,
     Summary,
     as_csv,
+    caption,
     files_in,
-    of_worst_case,
+    of_cell,
     problems,
     setting,
 )
@@ -44,7 +46,7 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
         {
             "arm": name,
             "worst_cases": [
-                {"declared_f": declared, "f": real, "mean": s.mean, "std": s.std, "kind": s.kind}
+                {"declared_f": declared, "f": real, "mean": s.value, "std": s.std, "kind": s.kind}
                 for (declared, real), s in sorted(matrix.items())
             ],
         }
@@ -55,13 +57,11 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
 
 
 def matrices_of(result: StudyResult) -> Mapping[str, Matrix]:
-    """Each arm's worst cases by f̂ and f; pairs of which nothing is known are left out."""
+    """Each arm's worst cases by f̂ and f."""
     found: dict[str, dict[tuple[int, int], Summary]] = {}
     for cell in result.of_kind("cell"):
         matrix = found.setdefault(cell.facts["arm"], {})
-        worst = of_worst_case(cell.worst_case)
-        if worst is not None:
-            matrix[cell.facts["assumed"], cell.facts["f"]] = worst
+        matrix[cell.facts["assumed"], cell.facts["f"]] = of_cell(cell)
     return found
 
 
@@ -75,8 +75,7 @@ def table(matrices: Mapping[str, Matrix], title: str) -> "Table":
     from rich.table import Table
 
     rows, columns = _axes_of(matrices)
-    caption = "worst-case maximal test accuracy in %; f̂: what the server assumes"
-    made = Table(title=title, title_justify="left", caption=caption)
+    made = Table(title=title, title_justify="left")
     made.add_column("arm")
     made.add_column("declared f̂", justify="right")
     for real in columns:
@@ -89,13 +88,14 @@ def table(matrices: Mapping[str, Matrix], title: str) -> "Table":
                 for s, real in zip(found, columns, strict=True)
             ]
             made.add_row(name or "one arm", str(declared), *shown)
+    made.caption = caption(made, WORST_CASE, "f̂: what the server assumes")
     return made
 
 
 def csv_of(matrices: Mapping[str, Matrix]) -> str:
     """A line per arm, declared and real f."""
     rows = [
-        [name, declared, real, s.mean, s.std, s.seeds, s.kind]
+        [name, declared, real, s.value, s.std, s.seeds, s.kind]
         for name, matrix in matrices.items()
         for (declared, real), s in sorted(matrix.items())
     ]
@@ -117,6 +117,8 @@ def figure(matrices: Mapping[str, Matrix], title: str, path: Path) -> None:
             _grid(matrix, rows, columns), vmin=0, vmax=1, cmap="viridis", origin="lower"
         )
         for (declared, real), found in matrix.items():
+            if found.value is None:
+                continue
             place = (columns.index(real), rows.index(declared))
             colour = "white" if found.mean < 0.6 else "black"
             weight = "bold" if declared == real else "normal"
@@ -137,8 +139,5 @@ def figure(matrices: Mapping[str, Matrix], title: str, path: Path) -> None:
 
 
 def _grid(matrix: Matrix, rows: Sequence[int], columns: Sequence[int]) -> list[list[float]]:
-    nothing = float("nan")
-    return [
-        [found.mean if (found := matrix.get((row, column))) else nothing for column in columns]
-        for row in rows
-    ]
+    known = {pair: found.mean for pair, found in matrix.items() if found.value is not None}
+    return [[known.get((row, column), math.nan) for column in columns] for row in rows]

@@ -26,8 +26,12 @@ def note_of(result: StudyResult, files: Sequence[Path]) -> str:
     below += [f"[{_text(name)}]({_artifact(result.run_id, name)})" for name in numbers]
     head = [_title(result), "", _row(HEADINGS), "|---|---:|---:|---:|"]
     rows = [_row([cell.name or "one cell", *_shown(cell)]) for cell in ranked(cells)]
-    rest = ["", _explained(cells), "", *(line for entry in below for line in (entry, ""))]
-    room = LONGEST - len("\n".join([*head, *rest])) - 40
+
+    def rest(rows: Sequence[str]) -> list[str]:
+        said = "; ".join([*_explained(cells), *legend(rows)])
+        return ["", said, "", *(line for entry in below for line in (entry, ""))]
+
+    room = LONGEST - len("\n".join([*head, *rest(rows)])) - 40
     kept: list[str] = []
     for row in rows:
         room -= len(row) + 1
@@ -35,7 +39,7 @@ def note_of(result: StudyResult, files: Sequence[Path]) -> str:
             kept.append(_row([f"and {len(rows) - len(kept)} more", "", "", ""]))
             break
         kept.append(row)
-    return "\n".join([*head, *kept, *rest]).strip() + "\n"
+    return "\n".join([*head, *kept, *rest(kept)]).strip() + "\n"
 
 
 def ranked(cells: Sequence[CellResult]) -> list[CellResult]:
@@ -55,7 +59,7 @@ def _title(result: StudyResult) -> str:
     )
 
 
-def _explained(cells: Sequence[CellResult]) -> str:
+def _explained(cells: Sequence[CellResult]) -> list[str]:
     seeds = {cell.worst_case.seeds for cell in cells if cell.worst_case.kind != "unknown"}
     most = max(seeds, default=1)
     over = f"up to {most}" if len(seeds) > 1 else f"{most}"
@@ -63,7 +67,7 @@ def _explained(cells: Sequence[CellResult]) -> str:
     images = "test" if all(cell.judged_on == "test" for cell in cells) else "validation"
     worst = f"maximal {images} accuracy in %, the smallest over the attacks{spread}"
     beside = "beside it the same of the last evaluation, and of the mean of the last five"
-    return "; ".join([worst, beside, *legend(cells)])
+    return [worst, beside]
 
 
 def _row(texts: Sequence[str]) -> str:

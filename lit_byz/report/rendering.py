@@ -5,17 +5,20 @@ import hashlib
 import io
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lit_byz.report.drawing import pictures
 from lit_byz.tracking.records import CellResult, StudyResult
 from lit_byz.tracking.worst_case import Accuracy, WorstCase
 
-SIGNS = {"exact": "", "at most": "≤ ", "at least": "≥ ", "unknown": "? "}
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SIGNS = {"exact": "", "at least": "≥ ", "at most": "≤ "}
 MARKERS = "osDv^P*X<>"
 
 # Another study of the same store, by the id of its run.
@@ -38,16 +41,32 @@ class Summary:
     """Mean ± standard deviation over seeds in per cent, as it is shown.
 
     One seed has no deviation, nor has a bound: some of what it is the mean of are bounds too.
+    ``failed`` and ``missing`` are the runs for want of which it is not known better.
     """
 
     mean: float
     std: float | None
     seeds: int
     kind: str = "exact"
+    failed: int = 0
+    missing: int = 0
+
+    @property
+    def value(self) -> float | None:
+        """The mean; None where nothing is known, which any mean would hide."""
+        return None if self.kind == "unknown" else self.mean
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it is not known better."""
+        counts = {"failed": self.failed, "missing": self.missing}
+        return [f"{count} {what}" for what, count in counts.items() if count]
 
     def __str__(self) -> str:
         spread = f" ± {100 * self.std:.1f}" if self.std is not None else ""
-        return f"{SIGNS[self.kind]}{100 * self.mean:.1f}{spread}"
+        known = self.kind != "unknown"
+        text = f"{SIGNS[self.kind]}{100 * self.mean:.1f}{spread}" if known else "unknown"
+        return f"{text} ({', '.join(self.reasons)})" if self.reasons else text
 
 
 def summarise(accuracies: Iterable[Accuracy]) -> Summary | None:
@@ -74,16 +93,34 @@ def of_worst_case(found: WorstCase) -> Summary | None:
     return Summary(found.mean, found.std, found.seeds, found.kind)
 
 
+def of_cell(cell: CellResult) -> Summary:
+    """A cell's worst case, with the runs that failed, and those that it still needs."""
+    found = cell.worst_case
+    missing = 0 if cell.facts.get("decided") else len(cell.missing)
+    return Summary(found.mean, found.std, found.seeds, found.kind, len(cell.failed), missing)
+
+
 def shown_worst_case(cell: CellResult) -> str:
     """A cell's worst case, and why it is only a bound where it is one."""
-    summary = of_worst_case(cell.worst_case)
-    text = "unknown" if summary is None else str(summary)
-    reasons = []
-    if cell.failed:
-        reasons.append(f"{len(cell.failed)} failed")
-    if cell.missing and not cell.facts.get("decided"):
-        reasons.append(f"{len(cell.missing)} missing")
-    return f"{text} ({', '.join(reasons)})" if reasons else text
+    return str(of_cell(cell))
+
+
+def of_attack(cell: CellResult, attack: str) -> Summary | None:
+    """The mean over the seeds under an attack, and how many seeds it lacks; None if all."""
+    summary = summarise(cell.of_attack(attack).values())
+    if summary is None:
+        return None
+    failed = sum(run.attack == attack for run in cell.failed)
+    missing = sum(run.attack == attack for run in cell.missing)
+    return replace(summary, failed=failed, missing=missing)
+
+
+def shown_attack(cell: CellResult, attack: str) -> str:
+    """The accuracy under an attack, and on how many seeds it is not known."""
+    summary = of_attack(cell, attack)
+    if summary is None:
+        return "failed" if any(run.attack == attack for run in cell.failed) else ""
+    return str(summary)
 
 
 def shown_end(cell: CellResult, measure: str) -> str:
@@ -92,11 +129,22 @@ def shown_end(cell: CellResult, measure: str) -> str:
     return "unknown" if summary is None else str(summary)
 
 
-def legend(cells: Iterable[CellResult]) -> list[str]:
-    """What the signs mean that stand before bounds."""
-    every = [worst for cell in cells for worst in (cell.worst_case, *cell.worst_cases.values())]
-    kinds = {worst.kind for worst in every} - {"exact", "unknown"}
-    return [f"{SIGNS[kind].strip()}: {kind}" for kind in sorted(kinds)]
+def legend(texts: Iterable[str], why: Mapping[str, str] | None = None) -> list[str]:
+    """What the signs of bounds mean that stand in texts, and ``why`` there are such bounds.
+
+    >>> legend(["83.2", "≤ 75.1 (1 failed)"]), legend(["≥ 60.0"], {"at least": "stopped early"})
+    (['≤: at most'], ['≥: at least (stopped early)'])
+    """
+    shown = "\n".join(texts)
+    kinds = [kind for kind, sign in SIGNS.items() if sign and sign in shown]
+    reasons = {kind: f" ({reason})" for kind, reason in (why or {}).items()}
+    return [f"{SIGNS[kind].strip()}: {kind}{reasons.get(kind, '')}" for kind in kinds]
+
+
+def caption(made: "Table", *what: str, why: Mapping[str, str] | None = None) -> str:
+    """What a table shows, and the signs that stand in it: of no column that it has not."""
+    texts = [str(text) for column in made.columns for text in column.cells]
+    return "; ".join([*what, *legend(texts, why)])
 
 
 def as_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -8,6 +8,7 @@ stronger attacker can do what a weaker one does.
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,14 @@ from lit_byz.report.rendering import (
     SIGNS,
     Summary,
     as_csv,
+    caption,
     is_drawn,
     mark_of,
-    of_worst_case,
+    shown_worst_case,
 )
 from lit_byz.report.words import WORST_CASE, cell_words, told_apart
 from lit_byz.tracking.records import CellResult
-from lit_byz.tracking.worst_case import WorstCase, worst_case
+from lit_byz.tracking.worst_case import WorstCase
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -66,33 +68,37 @@ def strengths_of(cells: Sequence[CellResult]) -> list[str]:
     return sorted(named, key=lambda s: (ORDER.index(s) if s in ORDER else len(ORDER), s))
 
 
-def at_strength(cell: CellResult, strength: str) -> WorstCase | None:
-    """A cell's worst case against attackers of one strength; None where it was tried by none."""
+def against(cell: CellResult, strength: str) -> CellResult | None:
+    """A cell with its runs against attackers of one strength; None where it was tried by none."""
     if all(strength_of(attack) != strength for attack in cell.attacks):
         return None
-    known = {
-        seed: {a: found for a, found in runs.items() if strength_of(a) in (None, strength)}
-        for seed, runs in cell.known.items()
-    }
-    return worst_case(known)
+    runs = [run for run in cell.record.runs if strength_of(run.attack) in (None, strength)]
+    return replace(cell, record=replace(cell.record, runs=runs))
+
+
+def at_strength(cell: CellResult, strength: str) -> WorstCase | None:
+    """A cell's worst case against attackers of one strength; None where it was tried by none."""
+    tried = against(cell, strength)
+    return None if tried is None else tried.worst_case
 
 
 def table(cells: Sequence[CellResult]) -> "Table":
     """A row per cell, a column per strength."""
     from rich.table import Table
 
-    caption = "worst-case maximal test accuracy in %, by how hard the attackers search"
-    made = Table(title="by strength of the attack", title_justify="left", caption=caption)
+    made = Table(title="by strength of the attack", title_justify="left")
     made.add_column("cell")
     strengths = strengths_of(cells)
     for strength in strengths:
         made.add_column(strength, justify="right")
     for cell in cells:
-        found = [at_strength(cell, strength) for strength in strengths]
-        made.add_row(cell.name or "one cell", *(_shown(worst) for worst in found))
+        tried = [against(cell, strength) for strength in strengths]
+        texts = ["" if part is None else shown_worst_case(part) for part in tried]
+        made.add_row(cell.name or "one cell", *texts)
     for name, members in static_groups(cells).items():
         texts = [_best(best_static(members, strength)) for strength in strengths]
         made.add_row(", ".join([*([name] if name else []), "best static"]), *texts)
+    made.caption = caption(made, f"{WORST_CASE}, by how hard the attackers search")
     return made
 
 
@@ -138,11 +144,6 @@ def _best(found: tuple[CellResult | None, list[Summary]]) -> str:
 def _threshold(cell: CellResult) -> str:
     found = re.search(r"C=([^,)]+)", cell.name)
     return f"C = {found[1]}" if found else cell.name
-
-
-def _shown(worst: WorstCase | None) -> str:
-    summary = None if worst is None else of_worst_case(worst)
-    return "" if summary is None else str(summary)
 
 
 def csv_of(cells: Sequence[CellResult]) -> str:

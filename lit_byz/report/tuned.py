@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lit_byz.report.drawing import chance_of
-from lit_byz.report.rendering import images_of
+from lit_byz.report.rendering import SIGNS, images_of
 from lit_byz.report.words import SYMBOLS
 from lit_byz.tracking.records import CellResult, StudyResult
+from lit_byz.tracking.worst_case import WorstCase
 
 
 def shown(value: Any) -> str:
@@ -15,9 +16,16 @@ def shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def percent(found: WorstCase) -> str:
+    """A worst case in a sentence: a bound with its sign."""
+    if found.kind == "unknown":
+        return found.kind
+    return f"{SIGNS[found.kind]}{100 * found.mean:.1f} %"
+
+
 @dataclass(frozen=True)
 class TrialResult:
-    """A trial: its worst case, or what that is at most where the trial was pruned."""
+    """A trial; its value is its worst case, or what that is at most where it was pruned."""
 
     number: int
     params: Mapping[str, Any]
@@ -35,9 +43,7 @@ class TrialResult:
 
     @property
     def percent(self) -> str:
-        if self.value is None:
-            return self.state
-        return f"{'≤ ' if self.state == 'pruned' else ''}{100 * self.value:.1f} %"
+        return percent(self.cell.worst_case)
 
 
 @dataclass(frozen=True)
@@ -99,9 +105,20 @@ class Tuned:
         return max(done, key=lambda trial: trial.value or 0.0, default=None)
 
     @property
+    def lowest(self) -> TrialResult | None:
+        """The trial that is known to be lowest; one that was pruned or failed may be lower yet."""
+        known = [trial for trial in self.trials if trial.cell.worst_case.known]
+        return min(known, key=lambda trial: trial.cell.worst_case.at_most, default=None)
+
+    @property
     def worst(self) -> TrialResult | None:
-        known = [trial for trial in self.trials if trial.value is not None]
-        return min(known, key=lambda trial: trial.value or 0.0, default=None)
+        """The lowest one; None while another could be lower."""
+        lowest = self.lowest
+        if lowest is None:
+            return None
+        others = [trial.cell.worst_case for trial in self.trials if trial is not lowest]
+        most = lowest.cell.worst_case.at_most
+        return lowest if all(most <= other.at_least for other in others) else None
 
 
 def tuned(result: StudyResult) -> Tuned:

@@ -11,15 +11,24 @@ from lit_byz.report.rendering import (
     Reader,
     Rendered,
     as_csv,
+    caption,
+    of_cell,
     problems,
+    shown_attack,
     shown_worst_case,
-    summarise,
 )
-from lit_byz.report.tuned import TrialResult, Tuned, shown, tuned
+from lit_byz.report.tuned import Comparison, TrialResult, Tuned, percent, shown, tuned
+from lit_byz.report.worst_case_table import run_rows
 from lit_byz.tracking.records import CellResult, StudyResult
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+# Why a tuning study has bounds.
+WHY = {
+    "at least": "stopped when it could not matter any more",
+    "at most": "runs pruned, failed or missing",
+}
 
 
 def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
@@ -81,12 +90,14 @@ def _plain(study: Tuned, result: StudyResult) -> dict[str, Any]:
     def row(trial: TrialResult | None) -> dict[str, Any] | None:
         if trial is None:
             return None
+        found = of_cell(trial.cell)
         return {
             "trial": trial.number,
             "params": dict(trial.params),
             "state": trial.state,
-            "worst_case": trial.value,
-            "upper_bound": trial.state == "pruned",
+            "worst_case": found.value,
+            "kind": found.kind,
+            "upper_bound": found.kind == "at most",
             **_tested(study, trial.cell),
             "runs_pruned": trial.cell.facts.get("cost", {}).get("pruned", 0),
             "mlflow_run_id": trial.cell.run_id,
@@ -109,6 +120,7 @@ def _plain(study: Tuned, result: StudyResult) -> dict[str, Any]:
         "judged_on": study.images,
         "best": row(study.best),
         "worst": row(study.worst),
+        "lowest_known": row(study.lowest),
         "comparisons": {comparison.name: comparison.value for comparison in study.comparisons},
         "trials": [row(trial) for trial in study.trials],
         "cost": asdict(study.cost),
@@ -126,9 +138,7 @@ def table(study: Tuned) -> "Table":
     """For a terminal: a row per trial and per comparison, the best one standing out."""
     from rich.table import Table
 
-    caption = f"maximal {study.images} accuracy in %; "
-    caption += "≤: pruned, ≥: stopped when it could not matter any more"
-    made = Table(title=study.title, title_justify="left", caption=caption)
+    made = Table(title=study.title, title_justify="left")
     made.add_column("trial", justify="right")
     for key in study.keys:
         made.add_column(key, justify="right")
@@ -138,9 +148,8 @@ def table(study: Tuned) -> "Table":
     best = study.best
     for trial in study.trials:
         settings = [shown(trial.params.get(key, "")) for key in study.keys]
-        worst = "" if trial.value is None else trial.percent.removesuffix(" %")
         style = "bold green" if trial is best else "dim" if trial.state != "complete" else None
-        last = worst if trial.state in ("complete", "pruned") else trial.state
+        last = "running" if trial.state == "running" else shown_worst_case(trial.cell)
         row = [str(trial.number), *settings, *_accuracies(study, trial.cell), last]
         made.add_row(*row, style=style)
     made.add_section()
@@ -149,27 +158,22 @@ def table(study: Tuned) -> "Table":
         worst = shown_worst_case(comparison.cell)
         row = ["", comparison.name, *blank, *_accuracies(study, comparison.cell), worst]
         made.add_row(*row[: len(made.columns)], style="bold")
+    made.caption = caption(made, f"maximal {study.images} accuracy in %", why=WHY)
     return made
 
 
 def verdict(study: Tuned) -> list[str]:
     """The study in a few lines: the best, what stands beside it, and what it cost."""
     lines = []
-    best, worst = study.best, study.worst
+    best, lowest = study.best, study.lowest
     if best is not None:
         chosen = f"best: {best.settings} (trial {best.number}), worst case {best.percent}"
         lines.append(chosen + _on_test_images(study, best.cell))
-    for comparison in study.comparisons:
-        if comparison.value is not None:
-            runs = comparison.cell.worst_case.known
-            lines.append(
-                f"{comparison.name}, not tuned: worst case {100 * comparison.value:.1f} % "
-                f"({runs} runs)" + _on_test_images(study, comparison.cell)
-            )
-    if worst is not None and worst is not best:
+    lines += [_beside(study, comparison) for comparison in study.comparisons]
+    if lowest is not None and lowest is not best:
+        which = "worst that was tried" if study.worst is lowest else "lowest that is known"
         lines.append(
-            f"worst that was tried: {worst.settings} (trial {worst.number}), worst case "
-            f"{worst.percent}"
+            f"{which}: {lowest.settings} (trial {lowest.number}), worst case {lowest.percent}"
         )
     cost = study.cost
     if cost.runs:
@@ -183,13 +187,20 @@ def verdict(study: Tuned) -> list[str]:
     return lines
 
 
+def _beside(study: Tuned, comparison: Comparison) -> str:
+    """What stands beside the trials, and of how many runs; a bound as a bound."""
+    cell = comparison.cell
+    known = cell.worst_case.known
+    counts = ", ".join([f"{known} run{'' if known == 1 else 's'}", *of_cell(cell).reasons])
+    text = f"{comparison.name}, not tuned: worst case {percent(cell.worst_case)} ({counts})"
+    return text + _on_test_images(study, cell)
+
+
 def _on_test_images(study: Tuned, cell: CellResult) -> str:
     """What the parameters that were chosen on images held out reach on the test images."""
     if study.judged_on == "test":
         return ""
-    found = cell.tested
-    bound = "" if found.exact else "≤ "
-    return f" on images held out, {bound}{100 * found.mean:.1f} % on the test images"
+    return f" on images held out, {percent(cell.tested)} on the test images"
 
 
 def csv_of(study: Tuned) -> str:
@@ -198,27 +209,26 @@ def csv_of(study: Tuned) -> str:
     keys = study.keys
     for trial in study.trials:
         start = [trial.number, trial.state, *(trial.params.get(key, "") for key in keys)]
-        rows += _run_rows(start, trial.cell)
-        if trial.value is not None:
-            bound = "at most" if trial.state == "pruned" else ""
-            rows.append([*start, "worst case", "mean", trial.value, bound])
+        rows += _rows(start, trial.cell)
     for comparison in study.comparisons:
         start = [comparison.name, "comparison", *("" for _ in keys)]
-        rows += _run_rows(start, comparison.cell)
-        if comparison.value is not None:
-            rows.append([*start, "worst case", "mean", comparison.value, ""])
-    header = ["trial", "state", *keys, "attack", "seed", "max_accuracy", "bound", "judged_on"]
-    return as_csv(header, [[*row, study.images] for row in rows])
+        rows += _rows(start, comparison.cell)
+    header = ["trial", "state", *keys, "attack", "seed", "max_accuracy", "bound", "status"]
+    return as_csv([*header, "judged_on"], [[*row, study.images] for row in rows])
 
 
 def _accuracies(study: Tuned, cell: CellResult) -> list[str]:
-    found = [summarise(cell.of_attack(attack).values()) for attack in study.attacks]
-    return ["" if summary is None else str(summary) for summary in found]
+    return [shown_attack(cell, attack) for attack in study.attacks]
 
 
-def _run_rows(start: list[Any], cell: CellResult) -> list[list[Any]]:
-    return [
-        [*start, attack, seed, accuracy.value, "at least" if accuracy.lower_bound else ""]
-        for attack in cell.attacks
-        for seed, accuracy in cell.of_attack(attack).items()
+def _rows(start: list[Any], cell: CellResult) -> list[list[Any]]:
+    """The runs of a cell, whatever became of them, and what is known of its worst case."""
+    rows = [
+        [*start, attack, seed, value, "at least" if lower_bound else "", status]
+        for _, attack, seed, value, lower_bound, status in run_rows(cell)
     ]
+    worst = cell.worst_case
+    if worst.known:
+        bound = "" if worst.exact else worst.kind
+        rows.append([*start, "worst case", "mean", worst.mean, bound, worst.kind])
+    return rows

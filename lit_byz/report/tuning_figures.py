@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lit_byz.report.drawing import draw_chance, in_percent, legend_below, save
-from lit_byz.report.tuned import TrialResult, Tuned, shown
+from lit_byz.report.tuned import TrialResult, Tuned, percent, shown
 from lit_byz.report.words import SYMBOLS, cell_words, told_apart
 
 if TYPE_CHECKING:
@@ -114,20 +114,21 @@ def _points(axes: "Axes", study: Tuned, place: Place) -> None:
 def _lines(axes: "Axes", study: Tuned) -> None:
     names = told_apart([comparison.name for comparison in study.comparisons], cell_words)
     for number, (words, comparison) in enumerate(zip(names, study.comparisons, strict=True)):
-        if comparison.value is None:
+        worst = comparison.cell.worst_case
+        if not worst.known:
             continue
         short = comparison.name.split("=")[-1]
-        label = f"{words}: {100 * comparison.value:.1f} %"
+        label = f"{words}: {percent(worst)}"
         colour = COLOURS.get(short, f"C{number + 3}")
-        style = "-" if number % 2 else "--"
-        axes.axhline(comparison.value, color=colour, linestyle=style, linewidth=1.4, label=label)
+        style = ":" if not worst.exact else "-" if number % 2 else "--"
+        axes.axhline(worst.mean, color=colour, linestyle=style, linewidth=1.4, label=label)
 
 
 def _finish(
     drawn: Any, axes: "Axes", study: Tuned, path: Path, others: "Sequence[Axes]" = ()
 ) -> None:
     values = [t.value for t in study.trials if t.value is not None]
-    values += [c.value for c in study.comparisons if c.value is not None]
+    values += [c.cell.worst_case.mean for c in study.comparisons if c.cell.worst_case.known]
     top = max(values, default=1.0)
     in_percent(axes.yaxis)
     axes.set_ylabel(f"worst-case maximal {study.images} accuracy in %", fontsize=9)

@@ -11,16 +11,16 @@ from lit_byz.report.drawing import chance_of, pictures
 from lit_byz.report.rendering import (
     Reader,
     Rendered,
-    Summary,
     as_csv,
+    caption,
     files_in,
-    legend,
+    of_attack,
     of_worst_case,
     plain_worst_case,
     problems,
+    shown_attack,
     shown_end,
     shown_worst_case,
-    summarise,
 )
 from lit_byz.report.words import ACCURACY, legend_of_attacks
 from lit_byz.tracking.cells import NAMES as ENDS
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 COLUMNS = ["cell", "attack", "seed", "max_accuracy", "lower_bound", "status"]
 # What of the runs' ends is shown, as a table calls it.
 HEADINGS = {"last_accuracy": "last", "mean_last": "last five"}
+OF_THE_ENDS = "last, last five: worst cases of the last evaluation, of the mean of the last 5"
 WIDEST = 100
 
 
@@ -74,13 +75,14 @@ def tables(cells: Sequence[CellResult], title: str) -> "list[Table]":
 def _ends_table(cells: Sequence[CellResult]) -> "Table":
     from rich.table import Table
 
-    made = Table(caption=_caption(cells, "worst cases in %"))
+    made = Table()
     made.add_column("cell")
     for heading in ("worst case", *HEADINGS.values()):
         made.add_column(heading, justify="right")
     for cell in cells:
         ends = [shown_end(cell, measure) for measure in ENDS]
         made.add_row(cell.name or "one cell", f"[bold]{shown_worst_case(cell)}[/bold]", *ends)
+    made.caption = caption(made, "worst cases in %", OF_THE_ENDS)
     return made
 
 
@@ -91,7 +93,7 @@ def table(cells: Sequence[CellResult], title: str, *, ends: bool = True) -> "Tab
     """
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left", caption=_caption(cells, ends=ends))
+    made = Table(title=title, title_justify="left")
     made.add_column("cell")
     attacks = attacks_of(cells)
     for attack in attacks:
@@ -101,37 +103,21 @@ def table(cells: Sequence[CellResult], title: str, *, ends: bool = True) -> "Tab
         made.add_column(heading, justify="right")
     best = max((c.worst_case.mean for c in cells if c.worst_case.exact), default=None)
     for cell in cells:
-        found = {attack: summarise(cell.of_attack(attack).values()) for attack in attacks}
+        found = {attack: of_attack(cell, attack) for attack in attacks}
         low = min((s.mean for s in found.values() if s is not None), default=None)
         row = []
         for attack, summary in found.items():
-            text = _shown(cell, attack, summary)
+            text = shown_attack(cell, attack)
             row.append(f"[red]{text}[/red]" if summary and summary.mean == low else text)
         worst = cell.worst_case
         style = "bold green" if worst.exact and worst.mean == best else "bold"
         row.append(f"[{style}]{shown_worst_case(cell)}[/{style}]")
         row += [shown_end(cell, measure) for measure in ENDS] if ends else []
         made.add_row(cell.name or "one cell", *row)
+    first = caption(made, ACCURACY, *([OF_THE_ENDS] if ends else []))
+    names = legend_of_attacks(attacks)
+    made.caption = f"{first}\n{names}" if names else first
     return made
-
-
-def _shown(cell: CellResult, attack: str, summary: Summary | None) -> str:
-    """The accuracy under an attack, and on how many seeds it is not known."""
-    failed = sum(run.attack == attack for run in cell.failed)
-    missing = sum(run.attack == attack for run in cell.missing)
-    if summary is None:
-        return "failed" if failed else ""
-    counts = {"failed": failed, "missing": missing}
-    reasons = [f"{count} {what}" for what, count in counts.items() if count]
-    return f"{summary} ({', '.join(reasons)})" if reasons else str(summary)
-
-
-def _caption(cells: Sequence[CellResult], what: str = ACCURACY, *, ends: bool = True) -> str:
-    if ends:
-        what += "; last, last five: worst cases of the last evaluation, of the mean of the last 5"
-    first = "; ".join([what, *legend(cells)])
-    names = legend_of_attacks(attacks_of(cells))
-    return f"{first}\n{names}" if names else first
 
 
 def csv_of(cells: Sequence[CellResult]) -> str:

@@ -99,8 +99,9 @@ def problem_of(point: Point) -> str:
 
 
 def _clipping(point: Point) -> str:
-    """A clip's name; where its arguments are axes they follow as further axes do."""
-    name = str(point.plain["clip"]["name"])
-    given = point.values.get("clip")
-    extra = [f"{k}={v}" for k, v in given.items() if k != "name"] if isinstance(given, dict) else []
+    """A clip's name, and its arguments; where these are axes they follow as further axes do."""
+    clip = dict(point.plain["clip"])
+    name = str(clip.pop("name"))
+    given = {} if name in METHODS else clip
+    extra = [f"{k}={v}" for k, v in given.items() if f"clip.{k}" not in point.values]
     return ", ".join([METHODS.get(name, name), *extra])

@@ -27,7 +27,7 @@ from lit_byz.execution import timing
 from lit_byz.execution.estimate import Prices, estimate
 from lit_byz.studies.init_scaling import gradient_point
 from lit_byz.tracking.ledger import Ledger
-from lit_byz.tracking.tracked_costs import OVERHEAD, Cost, _cost, kinds_of
+from lit_byz.tracking.tracked_costs import OVERHEAD, Cost, kinds_of
 from tests.cli import _kills
 from tests.tracking._stores import DATABASE, new_store
 
@@ -138,18 +138,6 @@ def test_what_is_held_out_is_evaluated_too(monkeypatch: pytest.MonkeyPatch) -> N
     kinds = [(share, point_of(f"data.validation={share}")) for share in ("0", "0.5")]
     found = timing.time_kinds(kinds, 60)
     assert found["0"].evaluation == 0 < found["0.5"].evaluation
-
-
-def test_what_every_run_takes_is_no_evaluation() -> None:
-    """A run's files and figures cost the same, however often another is evaluated."""
-    short = {"train.steps": "20", "train.eval_every": "5"}
-    found = _cost(20 * 0.01 + OVERHEAD, 100.0, short)
-    assert found is not None
-    assert (found.step, found.run) == (0.01, pytest.approx(OVERHEAD))
-    assert found.evaluation == pytest.approx(0, abs=1e-9)
-    longer = _cost(20 * 0.01 + OVERHEAD + 4 * 0.25, 100.0, short)
-    assert longer is not None
-    assert longer.evaluation == pytest.approx(0.25)
 
 
 def test_evaluations_and_kept_models_are_counted() -> None:

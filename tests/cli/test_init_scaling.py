@@ -51,6 +51,8 @@ def test_again_computes_nothing(undisturbed: tuple[Path, dict[str, Any]]) -> Non
     before = _studies.finished(folder)
     again = _studies.run(folder, PIPELINE, GRID)
     assert again.code == 0
+    text = " ".join(again.stdout.split())
+    assert ": 12 runs, 2 of them for the initial gradients" in text
     assert "0 runs computed now, 12 reused" in again.stdout
     assert f"ζ grows as μ^{expected['power_of_mu']['']:.2f}" in again.stdout
     assert _studies.finished(folder) == before

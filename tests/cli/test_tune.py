@@ -1,6 +1,7 @@
 """Tuning as a command: every trial once, whatever happens to the processes at work."""
 
 import contextlib
+import csv
 import json
 import os
 import signal
@@ -240,6 +241,15 @@ def test_failed_trials_are_tried_again_when_asked(
     study = json.loads(capsys.readouterr().out)
     assert [trial["state"] for trial in study["trials"]] == ["failed", "failed"]
     assert "the attackers lost their nerve" in "".join(study["failed"].values())
+    with (tmp_path / "out" / "tuning.csv").open() as file:
+        written = list(csv.DictReader(file))
+    failed = [row for row in written if row["status"] == "failed"]
+    assert {row["trial"] for row in failed} == {"0", "1", "clip=arc"}
+    (worst,) = [r for r in written if r["trial"] == "clip=arc" and r["attack"] == "worst case"]
+    assert worst["bound"] == "at most"
+    text = (tmp_path / "out" / "tuning.txt").read_text()
+    assert "≤: at most (runs pruned, failed or missing)" in text
+    assert "clip=arc, not tuned: worst case ≤ " in text
     known = len(rows(tmp_path, RUNS))
     assert command(tmp_path, *few, cell=cell) == 1
     assert len(rows(tmp_path, RUNS)) == known

@@ -52,6 +52,7 @@ def test_table() -> None:
     text = text_of(table(ARMS, 4, 0.5, "digits"))
     for part in ("≤ 30.0", "20.0 ± 10.0", "≥ 55.0", "f = 3, not monotone", "undecided"):
         assert part in text
+    assert "threshold 50; ≥: at least; ≤: at most" in text
     assert answer(None, True, 4) == "holds to f = 4"
 
 
@@ -108,8 +109,25 @@ def test_what_is_shown_of_a_level_is_true(
         assert threshold <= shown.mean <= truth.mean
     elif shown.kind == "at most":
         assert shown.mean >= truth.mean
+    elif shown.kind == "unknown":
+        assert not known.known
     else:
         assert shown.mean == truth.mean
+
+
+def test_a_report_says_why_a_level_is_a_bound_or_unknown(tmp_path: Path) -> None:
+    failed, nothing = probed(2, 0.7, "failed"), probed(3, "failed")
+    cells = [failed, nothing, probed(1, 0.2, decided=True)]
+    undecided = {"": {"breakdown": None, "decided": False}}
+    found = render(searched(cells, None, arms=undecided), tmp_path, no_other)
+    text = text_of(*found.printed)
+    assert "│ ≤ 20.0 │ ≤ 70.0 (1 failed) │ unknown (1 failed, 1 missing) │" in text
+    levels = json.loads(json.dumps(found.content))["arms"][0]["levels"]
+    assert (levels["2"]["failed"], levels["2"]["missing"]) == (1, 0)
+    assert (levels["3"]["mean"], levels["3"]["kind"]) == (None, "unknown")
+    rows = csv.DictReader((tmp_path / "breakdown.csv").read_text().splitlines())
+    written = [(row["f"], row["worst_case"], row["kind"]) for row in rows]
+    assert written == [("1", "0.2", "at most"), ("2", "0.7", "at most"), ("3", "", "unknown")]
 
 
 def test_scan_of_the_full_grid() -> None:

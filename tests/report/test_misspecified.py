@@ -27,14 +27,27 @@ def test_worst_cases_by_declared_and_real_f() -> None:
     assert list(matrix) == [(1, 1), (1, 2), (2, 1), (2, 2)]
     assert [matrix[pair].kind for pair in matrix] == ["exact", "exact", "at least", "at most"]
     assert matrix[1, 2].mean == 0.2
-    unknown = make_cell("nothing", {"sf": {1: "failed"}}, arm="", assumed=1, f=1)
-    assert matrices_of(make_study("misspecified", [unknown])) == {"": {}}
 
 
 def test_table() -> None:
     text = text_of(table(MATRICES, "digits"))
-    for part in ("80.0 ± 0.0", "≥ 60.0 │", "≤ 70.0 │", "real f=2", "declared f̂"):
+    for part in ("80.0 ± 0.0", "≥ 60.0 │", "≤ 70.0 (1 failed) │", "real f=2", "declared f̂"):
         assert part in text
+    assert "≥: at least; ≤: at most" in text
+
+
+def test_a_pair_of_which_nothing_is_known_is_not_left_out(tmp_path: Path) -> None:
+    """Else it would look as those do that cannot be."""
+    nothing = make_cell("", {"sf": {1: "failed"}}, arm="clip=arc", assumed=3, f=1)
+    found = render(make_study("misspecified", [*CELLS, nothing], left_out=[]), tmp_path, no_other)
+    assert "unknown (1 failed)" in text_of(*found.printed)
+    (arm,) = found.content["arms"]
+    assert arm["worst_cases"][-1] == {
+        **{"declared_f": 3, "f": 1, "mean": None, "std": None, "kind": "unknown"},
+    }
+    last = (tmp_path / "declared.csv").read_text().splitlines()[-1]
+    assert last == "clip=arc,3,1,,,1,unknown"
+    assert ink(tmp_path / "declared.png") > 0.1
 
 
 def test_csv() -> None:

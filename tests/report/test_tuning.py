@@ -79,19 +79,55 @@ def test_tuned_steps_count_as_each_trial_has_them() -> None:
     assert "; 40 % of the steps were not needed" in verdict(study)[-1]
 
 
-def test_the_best_is_complete_and_the_worst_may_be_a_bound() -> None:
+def test_the_best_is_complete_and_the_lowest_may_be_a_bound() -> None:
     assert STUDY.best is STUDY.trials[2]
-    assert STUDY.worst is STUDY.trials[1]
+    assert STUDY.lowest is STUDY.trials[1]
     assert EMPTY.best is None
+    assert EMPTY.lowest is None
     assert EMPTY.worst is None
 
 
-def test_verdict_names_best_comparisons_worst_and_cost() -> None:
-    best, none, arc, worst, cost = verdict(STUDY)
+# 50 % and 20 % beside it.
+@pytest.mark.parametrize(
+    ("foe", "sf", "state", "established"),
+    [
+        (0.6, 0.7, "complete", True),
+        (0.4, None, "pruned", False),  # it could be anything up to 40 %
+        (0.1, None, "pruned", True),
+        (0.1, "failed", "failed", True),  # whatever the other run would have been
+        (0.6, "failed", "failed", False),
+        ("failed", None, "failed", False),
+        (0.6, None, "running", False),
+        (">= 0.15", 0.6, "complete", False),
+        (">= 0.3", 0.6, "complete", True),
+    ],
+)
+def test_a_worst_one_is_named_where_no_other_can_be_lower(
+    foe: Known, sf: Known, state: str, established: bool, tmp_path: Path
+) -> None:
+    """What a pruned trial is at most says nothing of how low it is."""
+    known = [trial(0, 1.0, 0.5, 0.6, **ended("complete", 0.5))]
+    known += [trial(1, 2.0, 0.2, 0.9, **ended("complete", 0.2))]
+    facts = {} if state == "running" else ended(state, None)
+    result = make_study("tuning", [*known, trial(2, 3.0, foe, sf, **facts)], **FACTS)
+    study = tuned(result)
+    number = 2 if foe == 0.1 else 1
+    assert study.lowest is study.trials[number]
+    assert study.worst is (study.lowest if established else None)
+    start = "worst that was tried" if established else "lowest that is known"
+    (line,) = [line for line in verdict(study) if line.startswith(start)]
+    assert f"(trial {number}), worst case {'≤ 10.0' if number == 2 else '20.0'} %" in line
+    content = json.loads(json.dumps(render(result, tmp_path, no_other).content))
+    assert content["lowest_known"]["trial"] == number
+    assert content["worst"] == (content["lowest_known"] if established else None)
+
+
+def test_verdict_names_best_comparisons_lowest_and_cost() -> None:
+    best, none, arc, lowest, cost = verdict(STUDY)
     assert best == "best: clip.C = 4 (trial 2), worst case 75.0 %"
     assert none == "clip=none, not tuned: worst case 30.0 % (2 runs)"
     assert arc == "clip=arc, not tuned: worst case 70.0 % (2 runs)"
-    assert worst == "worst that was tried: clip.C = 0.02 (trial 1), worst case ≤ 20.0 %"
+    assert lowest == "lowest that is known: clip.C = 0.02 (trial 1), worst case ≤ 20.0 %"
     assert "5 attack runs computed, 1 found in the store, 0.5 minutes" in cost
     assert "pruned: 2 of 8 runs (25 %), stopped early: 1; 32 % of the steps" in cost
     assert verdict(EMPTY) == []
@@ -108,6 +144,56 @@ def test_table_marks_bounds_and_states() -> None:
     assert "trial" in printed(EMPTY)
 
 
+def test_signs_are_explained_by_what_leads_to_them() -> None:
+    stopped = "≥: at least (stopped when it could not matter any more)"
+    lacking = "≤: at most (runs pruned, failed or missing)"
+    assert table(STUDY).caption == f"maximal test accuracy in %; {stopped}; {lacking}"
+    whole = replace(STUDY, trials=STUDY.trials[:1])
+    assert table(whole).caption == f"maximal test accuracy in %; {stopped}"
+    assert table(EMPTY).caption == "maximal test accuracy in %"
+
+
+def test_what_failed_or_was_pruned_is_shown_as_a_sweep_shows_it() -> None:
+    """A value of one seed is not taken for the mean of two, nor a failure for nothing."""
+    known: dict[str, dict[int, Known]] = {"foe": {1: 0.2, 2: None}, "sf": {1: None, 2: None}}
+    fixed = {"trial": 0, "params": {"clip.C": 1.0}, "decided": True}
+    pruned = make_cell("trial 0", known, "trial", **fixed, **ended("pruned", 0.6))
+    failed = trial(1, 2.0, 0.7, "failed", **ended("failed", None))
+    nothing = trial(2, 3.0, "failed", **ended("failed", None))
+    beside = make_cell("clip=arc", {"foe": {1: 0.8}, "sf": {1: "failed"}}, comparison="clip=arc")
+    study = tuned(make_study("tuning", [pruned, failed, nothing, beside], **FACTS))
+    rows = [
+        [part.strip() for part in line.split("│")[1:-1]]
+        for line in printed(study).splitlines()
+        if line.startswith("│")
+    ]
+    assert rows == [
+        ["0", "1", "20.0 (1 missing)", "", "≤ 60.0"],
+        ["1", "2", "70.0", "failed", "≤ 70.0 (1 failed)"],
+        ["2", "3", "failed", "", "unknown (1 failed, 1 missing)"],
+        ["", "clip=arc", "80.0", "failed", "≤ 80.0 (1 failed)"],
+    ]
+    written = [
+        [row[key] for key in ("trial", "attack", "seed", "max_accuracy", "bound", "status")]
+        for row in csv.DictReader(io.StringIO(csv_of(study)))
+    ]
+    assert written == [
+        ["0", "foe", "1", "0.2", "", "finished"],
+        ["0", "foe", "2", "", "", "missing"],
+        ["0", "sf", "1", "", "", "missing"],
+        ["0", "sf", "2", "", "", "missing"],
+        ["0", "worst case", "mean", "0.6", "at most", "at most"],
+        ["1", "foe", "1", "0.7", "", "finished"],
+        ["1", "sf", "1", "", "", "failed"],
+        ["1", "worst case", "mean", "0.7", "at most", "at most"],
+        ["2", "foe", "1", "", "", "failed"],
+        ["2", "sf", "1", "", "", "missing"],
+        ["clip=arc", "foe", "1", "0.8", "", "finished"],
+        ["clip=arc", "sf", "1", "", "", "failed"],
+        ["clip=arc", "worst case", "mean", "0.8", "at most", "at most"],
+    ]
+
+
 def test_csv_has_every_number() -> None:
     rows = list(csv.DictReader(io.StringIO(csv_of(STUDY))))
     worst = {row["trial"]: row for row in rows if row["attack"] == "worst case"}
@@ -115,7 +201,8 @@ def test_csv_has_every_number() -> None:
     assert worst["1"]["bound"] == "at most"
     assert worst["2"]["max_accuracy"] == "0.75"
     bounds = {row["trial"]: row["bound"] for row in rows if row["attack"] == "sf"}
-    assert bounds == {"0": "at least", "2": "", "clip=none": "at least", "clip=arc": ""}
+    assert {trial for trial, bound in bounds.items() if bound} == {"0", "clip=none"}
+    assert set(bounds.values()) == {"", "at least"}
     assert {row["judged_on"] for row in rows} == {"test"}
     rows = list(csv.DictReader(io.StringIO(csv_of(replace(STUDY, judged_on="val")))))
     assert {row["judged_on"] for row in rows} == {"validation"}
@@ -140,12 +227,29 @@ def test_figures(tmp_path: Path) -> None:
     assert two.shape[1] > one.shape[1]  # a panel for each key
 
 
-def test_only_a_worst_case_that_is_exactly_known_is_compared_with() -> None:
-    for sf in (None, "failed", ">= 0.5"):
-        cell = make_cell("clip=arc", {"foe": {1: 0.7}, "sf": {1: sf}}, comparison="clip=arc")
-        study = replace(STUDY, comparisons=[Comparison("clip=arc", cell)])
-        assert study.comparisons[0].value is None
-        assert not [line for line in verdict(study) if "clip=arc" in line]
+@pytest.mark.parametrize(
+    ("foe", "sf", "shown"),
+    [
+        (0.7, None, "≤ 70.0 % (1 run, 1 missing)"),
+        (0.7, "failed", "≤ 70.0 % (1 run, 1 failed)"),
+        (0.7, ">= 0.5", "≥ 50.0 % (2 runs)"),
+        ("failed", "failed", "unknown (0 runs, 2 failed)"),
+    ],
+)
+def test_a_comparison_that_is_not_exactly_known_is_told_as_a_bound(
+    foe: Known, sf: Known, shown: str, tmp_path: Path
+) -> None:
+    cell = make_cell("clip=arc", {"foe": {1: foe}, "sf": {1: sf}}, comparison="clip=arc")
+    study = replace(STUDY, comparisons=[Comparison("clip=arc", cell)])
+    assert study.comparisons[0].value is None
+    (line,) = [line for line in verdict(study) if "clip=arc" in line]
+    assert line == f"clip=arc, not tuned: worst case {shown}"
+    held_out = verdict(replace(study, judged_on="val"))
+    assert f"{line} on images held out, unknown on the test images" in held_out
+    curve_figure(study, tmp_path / "curve.svg")
+    percent = shown.partition(" (")[0]
+    label = f"adaptive robust clipping (ARC): {percent}"
+    assert (label in (tmp_path / "curve.svg").read_text()) is (percent != "unknown")
 
 
 def test_report(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from lit_byz.report.paper.tables import Table
 from lit_byz.tracking.glances import last_values
 from lit_byz.tracking.ledger import Ledger
 from lit_byz.tracking.outcome import Outcome
-from lit_byz.tracking.tracked_costs import evaluations, load_of, tracked_costs
+from lit_byz.tracking.tracked_costs import Cost, evaluations, load_of, tracked_costs
 
 SPEED = "speed/steps_per_second"
 EXAMPLES = "speed/examples_per_second"
@@ -24,8 +24,8 @@ PARTLY = "partly computed"
 NEWEST = 200
 # Examples per second of the runs that the store has of a data set and a model.
 Speeds = Callable[[str, str], Sequence[float]]
-# Seconds of an evaluation of such a run, with its share of all else beside steps; None: unknown.
-Evaluation = Callable[[Point], float | None]
+# What such a run takes beside its steps; None: unknown.
+Beside = Callable[[Point], Cost | None]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Listing:
     all: Tally
 
 
-def unknown(point: Point) -> float | None:
+def unknown(point: Point) -> Cost | None:
     """No run of that load was tracked."""
     return None
 
@@ -63,7 +63,7 @@ class Costs:
     by_kind: Mapping[str, float]
     """Seconds of a step."""
     speeds: Speeds
-    evaluation: Evaluation = unknown
+    beside: Beside = unknown
     _by_model: dict[tuple[str, str], float | None] = field(default_factory=dict)
 
     @classmethod
@@ -72,7 +72,7 @@ class Costs:
         points: Iterable[Point],
         metrics: Mapping[str, Mapping[str, float]],
         speeds: Speeds,
-        evaluation: Evaluation = unknown,
+        beside: Beside = unknown,
     ) -> "Costs":
         seconds: dict[str, list[float]] = {}
         for point in points:
@@ -81,7 +81,7 @@ class Costs:
                 for kind in _kinds(point):
                     seconds.setdefault(kind, []).append(1 / speed)
         by_kind = {kind: statistics.median(found) for kind, found in seconds.items()}
-        return cls(by_kind, speeds, evaluation)
+        return cls(by_kind, speeds, beside)
 
     def of_run(self, point: Point, experiment: Experiment) -> tuple[float, str]:
         """Seconds, and how they are known."""
@@ -89,11 +89,11 @@ class Costs:
         if step is None:
             share = point.steps / experiment.steps if experiment.steps else 1.0
             return experiment.seconds * share, MEASURED if experiment.timed else COMPUTED
-        evaluation = self.evaluation(point)
-        if evaluation is None:
+        beside = self.beside(point)
+        if beside is None:
             return point.steps * step, STEPS
         count = evaluations(point.steps, int(point.plain["train"]["eval_every"]))
-        return point.steps * step + count * evaluation, MEASURED
+        return point.steps * step + count * beside.evaluation + beside.run, MEASURED
 
     def _seconds_of_a_step(self, point: Point) -> float | None:
         """As runs of its kind took, else as any of its model did."""
@@ -123,17 +123,13 @@ def speeds_in(ledger: Ledger) -> Speeds:
     return of_model
 
 
-def evaluation_in(ledger: Ledger, points: Iterable[Point]) -> Evaluation:
+def beside_in(ledger: Ledger, points: Iterable[Point]) -> Beside:
     """As the newest runs of a store had them that this machine has computed."""
     known = tracked_costs(ledger, [point.plain for point in points])
     if not known:
         return unknown
 
-    def of_run(point: Point) -> float | None:
-        cost = known.get(load_of(point.plain))
-        return None if cost is None else cost.evaluation
-
-    return of_run
+    return lambda point: known.get(load_of(point.plain))
 
 
 def _kinds(point: Point) -> list[str]:
@@ -150,12 +146,12 @@ def listed(
     outcomes: Mapping[str, Outcome],
     metrics: Mapping[str, Mapping[str, float]],
     speeds: Speeds,
-    evaluation: Evaluation = unknown,
+    beside: Beside = unknown,
 ) -> Listing:
     """What is done and left of each experiment, and of all."""
     # A run that several need is that of the first.
     every = {p.identity: (p, e) for e in reversed(experiments) for p in e.points}
-    costs = Costs.of([point for point, _ in every.values()], metrics, speeds, evaluation)
+    costs = Costs.of([point for point, _ in every.values()], metrics, speeds, beside)
     cost = {
         identity: costs.of_run(point, experiment)
         for identity, (point, experiment) in every.items()

@@ -21,6 +21,7 @@ from lit_byz.report.paper.listing import (
 from lit_byz.tracking.ledger import Ledger
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.store import IDENTITY, KIND, MACHINE
+from lit_byz.tracking.tracked_costs import Cost
 from tests.report.paper._small import draw, furnish
 
 
@@ -90,13 +91,13 @@ def test_evaluations_take_time_too(here: Path) -> None:
     first, *others = experiment.points
     known = {first.identity: Outcome(first.identity, "finished", 0.5)}
     speed = {first.identity: {SPEED: 4.0}}
-    made = listed([experiment], known, speed, no_speeds, lambda point: 2.0)
-    assert made.all.seconds == pytest.approx(len(others) * (12 / 4 + 3 * 2))
+    made = listed([experiment], known, speed, no_speeds, lambda point: Cost(0.0, 2.0, 1.0))
+    assert made.all.seconds == pytest.approx(len(others) * (12 / 4 + 3 * 2 + 1))
     assert made.all.times == MEASURED
     last = others[-1].identity
     some = listed(
         *([experiment], known, speed, no_speeds),
-        lambda point: None if point.identity == last else 2.0,
+        lambda point: None if point.identity == last else Cost(0.0, 2.0, 1.0),
     )
     assert some.all.times == STEPS
 
@@ -104,7 +105,7 @@ def test_evaluations_take_time_too(here: Path) -> None:
 def test_the_store_says_how_long_evaluations_take(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of ten tracked seconds, three went to twelve steps and the others to three evaluations."""
+    """Of ten tracked seconds, three went to twelve steps, others to three evaluations."""
     experiment = untimed("table")
     first, *others = experiment.points
     ledger = Ledger.of(first.plain["tracking"])
