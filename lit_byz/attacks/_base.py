@@ -5,14 +5,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 
 from lit_byz._checks import check_integer
 from lit_byz.errors import BadRequest
 from lit_byz.registry import Registry
-from lit_byz.robust import CLIPS, RULES, Average, Basis, Geometry, RobustAggregator
-from lit_byz.robust.vectors import Beside, as_rows, on_finite_rows
+from lit_byz.robust import CLIPS, RULES, Average, Basis, Geometry, RobustAggregator, Rule
+from lit_byz.robust.vectors import (
+    Beside,
+    as_rows,
+    as_server,
+    as_tensor,
+    from_numpy,
+    on_finite_rows,
+)
 
 ATTACKS = Registry(
     "attack",
@@ -165,19 +171,19 @@ class Attack:
         self,
         honest: Any,
         f: int,
-        server: RobustAggregator | None = None,
+        server: RobustAggregator | Rule | None = None,
         *,
         state: State | None = None,
         step: int = 0,
         flipped: Any = None,
     ) -> tuple[Move, Callable[[torch.Tensor], Any]]:
         """The attack on given honest vectors (h, d), and how to give back its vector."""
-        rows, restore, _ = as_rows(self, honest)
+        rows, restore, _ = as_rows(self, honest, "honest")
         if rows.dim() != 2:
             raise ValueError(
                 f"{type(self).__name__}: honest must have shape (h, d), got {tuple(rows.shape)}"
             )
-        check_integer(self, "f", f, 1)
+        f = check_integer(self, "f", f, 1)
         if self.needs_flipped:
             if flipped is None:
                 raise ValueError(
@@ -185,7 +191,7 @@ class Attack:
                     "on flipped labels, (h, d), or their mean (d,)"
                 )
             flipped = _mean_of(self, flipped, rows)
-        server = RobustAggregator(Average()) if server is None else server
+        server = as_server(self, Average() if server is None else server)
         server.check(rows.shape[0] + f)
         basis, _ = on_finite_rows(self, Basis(rows), _looked_at)
         scene = Scene(basis, f, server, step, flipped)
@@ -195,7 +201,7 @@ class Attack:
         self,
         honest: Any,
         f: int,
-        server: RobustAggregator | None = None,
+        server: RobustAggregator | Rule | None = None,
         *,
         state: State | None = None,
         step: int = 0,
@@ -204,8 +210,9 @@ class Attack:
         """What each of the f Byzantine workers sends, (d,), given the honest vectors (h, d).
 
         Attackers who do not all send the same send the rows of (f, d).
-        ``server`` is the rule that searched attacks work against. An attack with a memory keeps
-        it in ``state``, a dict that starts empty; pass the same one at every step.
+        ``server`` is what searched attacks work against; a rule alone is one without clipping and
+        mixing. An attack with a memory keeps it in ``state``, a dict that starts empty; pass the
+        same one at every step.
         """
         move, restore = self.move(honest, f, server, state=state, step=step, flipped=flipped)
         return restore(move.vector())
@@ -216,8 +223,7 @@ def as_move(attack: Attack, found: Any, scene: Scene) -> Move:
     what = f"{type(attack).__name__}.plan"
     rows = scene.honest.rows
     must = f"must return a Move, or the vector that is sent, of shape ({rows.shape[-1]},)"
-    if isinstance(found, np.ndarray) and found.dtype.kind in "fiub":
-        found = torch.from_numpy(found)
+    found = from_numpy(found)
     if isinstance(found, torch.Tensor):
         if found.shape != rows.shape[-1:] or not found.dtype.is_floating_point:
             raise ValueError(f"{what}: {must}, got {found.dtype} of shape {tuple(found.shape)}")
@@ -242,9 +248,7 @@ def _looked_at(basis: Basis) -> Basis:
 
 def _mean_of(owner: Attack, flipped: Any, rows: torch.Tensor) -> torch.Tensor:
     h, d = rows.shape
-    if isinstance(flipped, list | tuple):
-        flipped, _, _ = as_rows(owner, flipped)
-    flipped = torch.as_tensor(flipped).to(rows)
+    flipped = as_tensor(owner, flipped, "flipped").to(rows)
     if tuple(flipped.shape) not in ((h, d), (d,)):
         raise ValueError(
             f"{type(owner).__name__}: flipped must have shape {(h, d)} or {(d,)}, "

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lit_byz._checks import check_integer, check_number
+from lit_byz._checks import keep_integer, keep_number
 from lit_byz._streams import Stream, torch_generator
 from lit_byz.attacks._base import ATTACKS, Attack, Move, Scene, State
 
@@ -19,8 +19,8 @@ class GaussianNoise(Attack):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_number(self, "scale", self.scale, 0)
-        check_integer(self, "seed", self.seed, 0)
+        keep_number(self, "scale", 0)
+        keep_integer(self, "seed", 0)
 
     def plan(self, scene: Scene, state: State) -> Move:
         noise = scene.honest.draw(torch_generator(self.seed, Stream.NOISE, scene.step))

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import torch
 
-from lit_byz._checks import check_number
+from lit_byz._checks import keep_number
 from lit_byz.attacks._base import ATTACKS, Attack, Move, Scene, State
 
 
@@ -26,7 +26,7 @@ class LabelFlip(Attack):
     beta: float = 0.9
 
     def __post_init__(self) -> None:
-        check_number(self, "beta", self.beta, 0, 1)
+        keep_number(self, "beta", 0, 1)
 
     @property
     def needs_flipped(self) -> bool:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import torch
 
-from lit_byz._checks import check_integer
+from lit_byz._checks import keep_integer
 from lit_byz._streams import Stream, torch_generator
 from lit_byz.attacks._base import ATTACKS, Attack, Move, Scene, State
 
@@ -34,10 +34,10 @@ class Mimic(Attack):
 
     def __post_init__(self) -> None:
         if self.warmup is not None:
-            check_integer(self, "warmup", self.warmup, 1)
-        check_integer(self, "seed", self.seed, 0)
+            keep_integer(self, "warmup", 1)
+        keep_integer(self, "seed", 0)
         if self.worker is not None:
-            check_integer(self, "worker", self.worker, 0)
+            keep_integer(self, "worker", 0)
 
     def check(self, h: int) -> None:
         if self.worker is not None and self.worker >= h:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch.nn.functional import pad
 
-from lit_byz._checks import check_integer, check_number
+from lit_byz._checks import check_number, keep_integer, keep_number
 from lit_byz.attacks._base import Attack, Move, Scene, State, assumed_server
 from lit_byz.attacks._sample import sample_columns, thin
 from lit_byz.attacks._search import (
@@ -73,7 +73,7 @@ class SearchedAttack(Attack):
 
     def __post_init__(self) -> None:
         if self.tau is not None:
-            check_number(self, "tau", self.tau, -LARGEST, LARGEST)
+            keep_number(self, "tau", -LARGEST, LARGEST)
         if self.search not in self.searches():
             options = ", ".join(self.searches())
             raise ValueError(
@@ -92,9 +92,9 @@ class SearchedAttack(Attack):
                     f"search={self.search!r} does not use it, got {value!r}"
                 )
             if name in ("low", "high"):
-                check_number(self, name, value, -LARGEST, LARGEST)
+                keep_number(self, name, -LARGEST, LARGEST)
             else:
-                check_integer(self, name, value, 3)
+                keep_integer(self, name, 3)
         effort = self.effort
         if "low" in effort and effort["low"] >= effort["high"]:
             raise ValueError(

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import torch
 from torch.nn.functional import pad
 
-from lit_byz._checks import check_integer
+from lit_byz._checks import keep_integer
 from lit_byz._streams import Stream, torch_generator
 from lit_byz.attacks import _starts
 from lit_byz.attacks._alie import ALIE
@@ -16,6 +16,7 @@ from lit_byz.attacks._evolution import evolve
 from lit_byz.attacks._foe import FOE
 from lit_byz.attacks._view import View
 from lit_byz.robust import Basis
+from lit_byz.robust.vectors import threshold_of
 
 # This share of the budget surveys lines from the honest mean; so many of the best points found
 # there are rescaled.
@@ -70,8 +71,8 @@ class Span(Attack):
             raise ValueError(
                 f"Span: objective must be one of distance, descent, drift, got {self.objective!r}"
             )
-        check_integer(self, "budget", self.budget, 1)
-        check_integer(self, "seed", self.seed, 0)
+        keep_integer(self, "budget", 1)
+        keep_integer(self, "seed", 0)
 
     @property
     def needs_flipped(self) -> bool:
@@ -159,7 +160,7 @@ class _Search:
         scene = self.view.scene
         norms = self.view.honest.norm(dim=1)
         endless = norms.new_full((scene.f,), math.inf)
-        return float(scene.server.clip.threshold(torch.cat([norms, endless])))
+        return float(threshold_of(scene.server.clip, torch.cat([norms, endless])))
 
     def run(
         self, published: torch.Tensor, state: State, budget: int, distinct: bool

@@ -23,8 +23,8 @@ def initialise(make: Callable[[], nn.Module], seed: int, scale: float = 1.0) -> 
     >>> bool((twice.layers[1].weight == 2 * once.layers[1].weight).all())
     True
     """
-    check_integer("initialise", "seed", seed, 0)
-    check_number("initialise", "scale", scale, 0, sys.float_info.max, above=True)
+    seed = check_integer("initialise", "seed", seed, 0)
+    scale = check_number("initialise", "scale", scale, 0, sys.float_info.max, above=True)
     # Only the CPU's generator: models are made on the CPU and moved afterwards.
     with seeded_torch(seed, Stream.INITIAL):
         model = make()

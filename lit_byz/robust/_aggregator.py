@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from lit_byz._checks import owner_name
 from lit_byz.robust._base import Clip, Mix, Rule, on_finite_rows
 from lit_byz.robust._basis import Basis
 from lit_byz.robust._geometry import Geometry
@@ -18,6 +19,7 @@ class Explanation:
 
     ``weights`` are the shares of the input rows in the output, after clipping and mixing, where
     the rule has them; ``selected`` are the rows (after mixing) that a selecting rule took.
+    ``non_finite`` are the rows for which zeros were taken: their squared norm is not finite.
     """
 
     output: Any
@@ -185,6 +187,18 @@ class RobustAggregator:
         length = _lengths(prepared.geometry.basis, output)
         scale = torch.where(length > limit, limit / length, 1.0)
         return output * scale.unsqueeze(-1).to(output.dtype)
+
+
+def as_server(owner: object, server: Any) -> RobustAggregator:
+    """``server`` itself, or a rule alone as one without clipping and mixing."""
+    if isinstance(server, RobustAggregator):
+        return server
+    if isinstance(server, Rule):
+        return RobustAggregator(server)
+    raise TypeError(
+        f"{owner_name(owner)}: server must be a RobustAggregator, or a rule alone, "
+        f"got a {type(server).__name__}"
+    )
 
 
 def _lengths(basis: Basis, vectors: torch.Tensor) -> torch.Tensor:

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import torch
 
-from lit_byz._checks import check_integer, check_minority, check_number
+from lit_byz._checks import check_minority, keep_integer, keep_number
 from lit_byz.robust._base import Clip
 from lit_byz.robust._registries import CLIPS
 
@@ -30,8 +30,8 @@ class ARC(Clip):
     zeta: float = 2.0
 
     def __post_init__(self) -> None:
-        check_integer(self, "f", self.f, 0)
-        check_number(self, "zeta", self.zeta, 0, 2)
+        keep_integer(self, "f", 0)
+        keep_number(self, "zeta", 0, 2)
 
     def check(self, n: int) -> None:
         check_minority(self, self.f, n)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, TypeVar
 
 import torch
@@ -10,13 +11,13 @@ from lit_byz._checks import check_minority
 from lit_byz.robust._basis import Basis, NonFiniteRows
 from lit_byz.robust._geometry import Geometry
 from lit_byz.robust._inputs import as_rows
-from lit_byz.robust._returned import one_vector
+from lit_byz.robust._returned import matrix_of, threshold_of, vector_of, weights_of
 
 Result = TypeVar("Result")
 
 
 class NothingFinite(ValueError):
-    """Every vector is non-finite: no output can be given."""
+    """No vector has a finite squared norm: no output can be given."""
 
 
 def on_finite_rows(
@@ -32,7 +33,10 @@ def on_finite_rows(
         clean = basis.sanitised()
         if bool(clean.non_finite.all(-1).any()):
             name = type(owner).__name__
-            raise NothingFinite(f"{name}: every row of x is non-finite, nothing is left") from None
+            raise NothingFinite(
+                f"{name}: every vector is non-finite or too long (its squared norm is not finite), "
+                "nothing is left"
+            ) from None
         return work(clean), clean
 
 
@@ -54,7 +58,7 @@ class Clip:
     def apply(self, geometry: Geometry) -> tuple[Geometry, torch.Tensor]:
         """The clipped vectors, and the threshold."""
         self.check(geometry.n)
-        threshold = self.threshold(geometry.norms)
+        threshold = threshold_of(self, geometry.norms)
         limit = threshold.unsqueeze(-1)
         too_long = geometry.norms > limit
         if not bool(too_long.any()):
@@ -101,14 +105,17 @@ class Mix:
 
     def apply(self, geometry: Geometry, step: int = 0) -> Geometry:
         self.check(geometry.n)
-        return geometry.mixed(self.matrix(geometry, step))
+        return geometry.mixed(matrix_of(self, geometry, step, self.rows_after(geometry.n)))
 
     def __call__(self, x: Any, step: int = 0) -> Any:
         """The mixed vectors, of the same kind as ``x`` (..., n, d)."""
         rows, _, restore = as_rows(self, x)
 
         def work(basis: Basis) -> torch.Tensor:
-            return basis.check(self.apply(Geometry(basis), step).rows())
+            mixed = self.apply(Geometry(basis), step)
+            rows = basis.check(mixed.rows())
+            # Without coefficients they are the caller's own, who may write to what comes back.
+            return rows.clone() if mixed.coefficients is None else rows
 
         return restore(on_finite_rows(self, Basis(rows), work)[0])
 
@@ -141,8 +148,8 @@ class Rule:
     def check(self, n: int) -> None:
         """Raise ValueError where the rule cannot work on n vectors."""
         f = getattr(self, "f", 0)
-        if isinstance(f, int):
-            check_minority(self, f, n)
+        if isinstance(f, Integral):
+            check_minority(self, int(f), n)
 
     def aggregate(self, x: torch.Tensor) -> torch.Tensor:
         """The output (d,) for the rows of x (n, d)."""
@@ -154,7 +161,7 @@ class Rule:
         if geometry.coefficients is None:
             rows = rows.clone()  # the workers' own vectors are not a user's to write to
         each = rows.reshape(-1, *rows.shape[-2:])
-        flat = [one_vector(self, self.aggregate(x), x) for x in each]
+        flat = [vector_of(self, x) for x in each]
         return torch.stack(flat).reshape(*rows.shape[:-2], rows.shape[-1])
 
     def damages(self, geometry: Geometry, centre: torch.Tensor) -> torch.Tensor:
@@ -202,7 +209,7 @@ class GeometricRule(Rule):
         raise TypeError(f"{type(self).__name__} does not say how it weighs")
 
     def outputs(self, geometry: Geometry) -> torch.Tensor:
-        return geometry.combine(self.weights(geometry))
+        return geometry.combine(weights_of(self, geometry))
 
     def damages(self, geometry: Geometry, centre: torch.Tensor) -> torch.Tensor:
         return geometry.combination_norms(self._made_of(geometry) - centre)
@@ -212,14 +219,14 @@ class GeometricRule(Rule):
 
     def _made_of(self, geometry: Geometry) -> torch.Tensor:
         """The coefficients (..., m) of the output over the basis."""
-        return (self.weights(geometry).unsqueeze(-2) @ geometry.matrix).squeeze(-2)
+        return (weights_of(self, geometry).unsqueeze(-2) @ geometry.matrix).squeeze(-2)
 
     def output_and_damage(
         self, geometry: Geometry, centre: torch.Tensor
     ) -> tuple[torch.Tensor, float]:
-        made_of = self.weights(geometry) @ geometry.matrix
+        made_of = weights_of(self, geometry) @ geometry.matrix
         damage = geometry.combination_norms(made_of - centre)
         return geometry.basis.combine(made_of), float(damage)
 
     def choice(self, geometry: Geometry) -> Choice:
-        return Choice(weights=self.weights(geometry))
+        return Choice(weights=weights_of(self, geometry))

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import torch
 
-from lit_byz._checks import check_integer
+from lit_byz._checks import keep_integer
 from lit_byz._streams import Stream, numpy_generator
 from lit_byz.robust._base import Mix
 from lit_byz.robust._geometry import Geometry
@@ -29,8 +29,8 @@ class Bucketing(Mix):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_integer(self, "s", self.s, 1)
-        check_integer(self, "seed", self.seed, 0)
+        keep_integer(self, "s", 1)
+        keep_integer(self, "seed", 0)
 
     def rows_after(self, n: int) -> int:
         return -(-n // self.s)

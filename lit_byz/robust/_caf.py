@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from lit_byz._checks import check_integer
+from lit_byz._checks import keep_integer
 from lit_byz.robust._base import GeometricRule
 from lit_byz.robust._geometry import Geometry
 from lit_byz.robust._registries import RULES
@@ -25,7 +25,7 @@ class CAF(GeometricRule):
     f: int
 
     def __post_init__(self) -> None:
-        check_integer(self, "f", self.f, 0)
+        keep_integer(self, "f", 0)
 
     def weights(self, geometry: Geometry) -> torch.Tensor:
         n = geometry.n

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn.functional import pad
 
-from lit_byz._checks import check_integer, check_number
+from lit_byz._checks import keep_integer, keep_number
 from lit_byz.robust._affine import origin, squared_distances_to
 from lit_byz.robust._base import GeometricRule
 from lit_byz.robust._geometry import Geometry
@@ -28,8 +28,8 @@ class CenteredClipping(GeometricRule):
     iterations: int = 1
 
     def __post_init__(self) -> None:
-        check_number(self, "tau", self.tau, 0, above=True)
-        check_integer(self, "iterations", self.iterations, 1)
+        keep_number(self, "tau", 0, above=True)
+        keep_integer(self, "iterations", 1)
 
     def weights(self, geometry: Geometry) -> torch.Tensor:
         at = origin(geometry)

@@ -9,6 +9,7 @@ from lit_byz.robust._basis import Basis, NonFiniteRows
 from lit_byz.robust._beside import Beside
 from lit_byz.robust._columns import ColumnsResult, Reduction, probe_columns, reduce_columns
 from lit_byz.robust._geometry import Geometry
+from lit_byz.robust._returned import reduction_of
 
 
 class CoordinateRule(Rule):
@@ -47,8 +48,9 @@ class CoordinateRule(Rule):
         """The distances of the outputs from ``centre @ basis``, and the outputs to ``keep``."""
         basis, n = geometry.basis, geometry.n
         if isinstance(basis, Beside) and torch.equal(centre, basis.last):
-            probes = (basis.rows, geometry.matrix.reshape(-1, n, basis.size), n, self.reduction(n))
-            found = probe_columns(*probes, basis.centre, basis.lengths, keep=keep)
+            probes = (basis.rows, geometry.matrix.reshape(-1, n, basis.size), n)
+            aim = (reduction_of(self, n), basis.centre, basis.lengths)
+            found = probe_columns(*probes, *aim, keep=keep)
             if found is not None:
                 return self._told(basis, found)
         ((rows, c),) = self._passes(geometry)
@@ -64,7 +66,7 @@ class CoordinateRule(Rule):
         keep: bool = False,
     ) -> ColumnsResult:
         n = geometry.n
-        result = reduce_columns(rows, coefficients, n, self.reduction(n), centre, keep=keep)
+        result = reduce_columns(rows, coefficients, n, reduction_of(self, n), centre, keep=keep)
         return self._told(geometry.basis, result)
 
     @staticmethod

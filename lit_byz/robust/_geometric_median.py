@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn.functional import pad
 
-from lit_byz._checks import check_integer, check_number
+from lit_byz._checks import keep_integer, keep_number
 from lit_byz.robust import _kernels
 from lit_byz.robust._affine import origin, squared_distances_to
 from lit_byz.robust._base import GeometricRule
@@ -35,9 +35,9 @@ class GeometricMedian(GeometricRule):
     tolerance: float = 0.0
 
     def __post_init__(self) -> None:
-        check_number(self, "nu", self.nu, 0, above=True)
-        check_integer(self, "iterations", self.iterations, 1)
-        check_number(self, "tolerance", self.tolerance, 0)
+        keep_number(self, "nu", 0, above=True)
+        keep_integer(self, "iterations", 1)
+        keep_number(self, "tolerance", 0)
 
     def weights(self, geometry: Geometry) -> torch.Tensor:
         distances = geometry.squared_distances

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lit_byz._checks import check_integer
+from lit_byz._checks import keep_integer
 from lit_byz.robust._columns import Reduction
 from lit_byz.robust._coordinate_rule import CoordinateRule
 from lit_byz.robust._registries import RULES
@@ -24,7 +24,7 @@ class MeaMed(CoordinateRule):
     f: int
 
     def __post_init__(self) -> None:
-        check_integer(self, "f", self.f, 0)
+        keep_integer(self, "f", 0)
 
     def reduction(self, n: int) -> Reduction:
         return Reduction(0, n, nearest=n - self.f)

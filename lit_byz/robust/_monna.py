@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from lit_byz._checks import check_integer
+from lit_byz._checks import keep_integer
 from lit_byz.robust._base import Choice, GeometricRule
 from lit_byz.robust._geometry import Geometry
 from lit_byz.robust._registries import RULES
@@ -32,8 +32,8 @@ class MoNNA(GeometricRule):
     pivot: int = 0
 
     def __post_init__(self) -> None:
-        check_integer(self, "f", self.f, 0)
-        check_integer(self, "pivot", self.pivot, 0)
+        keep_integer(self, "f", 0)
+        keep_integer(self, "pivot", 0)
 
     def check(self, n: int) -> None:
         super().check(n)

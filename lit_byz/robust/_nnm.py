@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from lit_byz._checks import check_integer, check_minority
+from lit_byz._checks import check_minority, keep_integer
 from lit_byz.robust import _kernels
 from lit_byz.robust._base import Mix
 from lit_byz.robust._geometry import Geometry
@@ -28,7 +28,7 @@ class NNM(Mix):
     f: int
 
     def __post_init__(self) -> None:
-        check_integer(self, "f", self.f, 0)
+        keep_integer(self, "f", 0)
 
     def check(self, n: int) -> None:
         check_minority(self, self.f, n)

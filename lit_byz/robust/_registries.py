@@ -14,7 +14,7 @@ MIXES = Registry(
     "lit_byz.robust.Mix",
     "from lit_byz.robust import Mix\n"
     "class MyMix(Mix):\n"
-    "    def matrix(self, geometry, step=0): return (geometry.norms * 0 + 1 / geometry.n).diag()",
+    "    def matrix(self, geometry, step=0): return (0 * geometry.norms + 1).diag_embed()",
 )
 RULES = Registry(
     "rule",

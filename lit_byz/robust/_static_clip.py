@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from lit_byz._checks import check_number
+from lit_byz._checks import keep_number
 from lit_byz.robust._base import Clip
 from lit_byz.robust._registries import CLIPS
 
@@ -25,7 +25,7 @@ class StaticClip(Clip):
     C: float
 
     def __post_init__(self) -> None:
-        check_number(self, "C", self.C, 0)
+        keep_number(self, "C", 0)
 
     def threshold(self, norms: torch.Tensor) -> torch.Tensor:
         return norms.new_full(norms.shape[:-1], float(self.C))

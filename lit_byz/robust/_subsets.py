@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from lit_byz._checks import check_integer
+from lit_byz._checks import keep_integer
 from lit_byz.robust._base import Choice, GeometricRule
 from lit_byz.robust._geometry import Geometry
 
@@ -31,7 +31,7 @@ class SubsetRule(GeometricRule):
     tie: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
-        check_integer(self, "f", self.f, 0)
+        keep_integer(self, "f", 0)
 
     def check(self, n: int) -> None:
         super().check(n)

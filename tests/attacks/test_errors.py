@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
@@ -19,6 +20,7 @@ from lit_byz.attacks import (
     NonFinite,
     SearchedAttack,
 )
+from lit_byz.robust import ARC, CWTM, RobustAggregator
 from tests._each import each
 
 ARGUMENTS: list[tuple[Callable[[], Attack], type[Exception], str, str, object]] = [
@@ -89,6 +91,51 @@ def test_flipped_gradients_of_another_shape(shape: tuple[int, ...]) -> None:
         LabelFlip()(torch.ones(3, 2), f=1, flipped=torch.ones(shape))
 
 
+@each("flipped", ["gradients", 3.0, [1.0, 2.0], [[1.0, "2"]] * 3, np.ones((3, 2), complex)])
+def test_flipped_gradients_that_are_none(flipped: object) -> None:
+    with pytest.raises(TypeError, match="LabelFlip: flipped must "):
+        LabelFlip()(torch.ones(3, 2), f=1, flipped=flipped)
+
+
+def test_flipped_gradients_of_any_kind() -> None:
+    honest, flipped = torch.ones(3, 2), torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 9.0]])
+    for given in (flipped, flipped.numpy(), flipped.tolist(), list(flipped), flipped.mean(0)):
+        assert LabelFlip()(honest, f=1, flipped=given).tolist() == [3.0, 5.0]
+
+
+@each("honest", ["vectors", 3.0, [1.0, 2.0], np.ones((3, 2), complex)])
+def test_honest_vectors_that_are_none(honest: object) -> None:
+    with pytest.raises(TypeError, match="FOE: honest must "):
+        FOE()(honest, f=1)
+
+
+@each("server", [lambda x: x.mean(0), "cwtm", CWTM, ARC(1)])
+@each("attack", [FOE(), FOE(tau=1.0), Mimic()])
+def test_servers_that_are_none(attack: Attack, server: object) -> None:
+    kind = type(server).__name__
+    expected = f"{type(attack).__name__}: server must be a RobustAggregator, or a rule alone, got a"
+    with pytest.raises(TypeError, match=f"^{expected} {kind}$"):
+        attack(torch.ones(3, 2), f=1, server=server)  # type: ignore[arg-type]
+
+
+@each("attack", [FOE(), ALIE(), Mimic()])
+def test_a_rule_alone_is_a_server(attack: Attack) -> None:
+    honest = torch.tensor([[1.0, 0.0], [1.0, 0.5], [0.5, 0.0], [1.0, 1.0]])
+    alone, server = (attack(honest, 1, s) for s in (CWTM(1), RobustAggregator(CWTM(1))))
+    assert torch.equal(alone, server)
+
+
+def test_numbers_of_numpy() -> None:
+    honest = torch.tensor([[1.0, 0.0], [1.0, 0.5], [0.5, 0.0], [1.0, 1.0]])
+    for own, known in (
+        (FOE(points=np.int64(20), high=np.float32(8)), FOE(points=20, high=8.0)),  # type: ignore[arg-type]
+        (FOE(tau=np.int32(3)), FOE(tau=3.0)),
+        (Mimic(worker=np.int64(2)), Mimic(worker=2)),  # type: ignore[arg-type]
+    ):
+        sent = own(honest, np.int64(1), CWTM(np.int64(1)))  # type: ignore[arg-type]
+        assert torch.equal(sent, known(honest, 1, CWTM(1)))
+
+
 @each("h, f", [(1, 1), (2, 2), (2, 5)])
 def test_classical_factor_needs_an_honest_majority(h: int, f: int) -> None:
     with pytest.raises(ValueError, match=rf"ALIE: f must satisfy 2f < n, got f={f}, n={h + f}"):
@@ -96,7 +143,7 @@ def test_classical_factor_needs_an_honest_majority(h: int, f: int) -> None:
 
 
 def test_every_vector_is_non_finite() -> None:
-    with pytest.raises(ValueError, match="FOE: every row of x is non-finite"):
+    with pytest.raises(ValueError, match="FOE: every vector is non-finite"):
         FOE()(torch.full((3, 2), torch.nan), f=1)
 
 

@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from lit_byz.robust import ARC, NNM, Average, Bucketing, CWMed, NoClip, RobustAggregator, StaticClip
+from lit_byz.robust import (
+    ARC,
+    NNM,
+    Average,
+    Bucketing,
+    CWMed,
+    NoClip,
+    NoMix,
+    RobustAggregator,
+    StaticClip,
+)
 from tests._each import each
 from tests.robust import _properties as properties
 from tests.robust import _reference as reference
@@ -19,6 +29,7 @@ ROWS = {
     "arc": ARC(2),
     "nnm": NNM(2),
     "bucketing": Bucketing(2, seed=3),
+    "no_mix": NoMix(),
 }
 every_step = pytest.mark.parametrize("step", ROWS.values(), ids=ROWS.keys())
 
@@ -169,6 +180,17 @@ def test_input_is_never_changed(step: object, family: str) -> None:
 
 
 @every_step
+@each("kind", [torch.from_numpy, np.copy, list])
+def test_what_comes_back_is_the_caller_s_to_change(step: object, kind: object) -> None:
+    x = matrix("gaussian", 7, 2, 5)
+    given = kind(x)
+    for row in step(given):
+        row[:] = 1
+    assert np.array_equal(np.stack([np.asarray(row) for row in given]), x)
+    assert np.array_equal(x, matrix("gaussian", 7, 2, 5))
+
+
+@every_step
 @each("dtype", [np.float32, np.float64])
 def test_kind_and_dtype_come_back(step: object, dtype: type) -> None:
     x = matrix("gaussian", 7, 2, 5, dtype)
@@ -185,6 +207,14 @@ def test_kind_and_dtype_come_back(step: object, dtype: type) -> None:
         assert isinstance(output, list)
         assert all(type(row) is type(rows[0]) for row in output)
         assert np.array_equal(np.stack([np.asarray(row) for row in output]), expected.numpy())
+
+
+@every_step
+def test_lists_of_numbers(step: object) -> None:
+    x = matrix("gaussian", 7, 2, 5, np.float64)
+    output = step(x.tolist())
+    assert output == step(x).tolist()
+    assert output == step([tuple(row) for row in x.tolist()])
 
 
 @every_step

@@ -191,6 +191,18 @@ def test_nothing_but_non_finite_rows(case: Case) -> None:
         server(case, 2, "arc", "nnm")(x)
 
 
+def test_rows_too_long_for_their_squared_norm() -> None:
+    """Finite, but not its square: zeros, and said so."""
+    x = matrix("gaussian", 7, 2, 3, np.float64)
+    zeroed = x.copy()
+    x[2], zeroed[2] = 1e200, 0.0
+    explained = RobustAggregator(CWMed(), clip=ARC(2)).explain(x)
+    assert np.array_equal(explained.output, RobustAggregator(CWMed(), clip=ARC(2))(zeroed))
+    assert np.flatnonzero(explained.non_finite).tolist() == [2]
+    with pytest.raises(ValueError, match=r"ARC: every vector is non-finite or too long \(its squ"):
+        ARC(2)(np.full((7, 3), 1e200))
+
+
 def test_a_majority_of_non_finite_rows_is_not_an_error() -> None:
     x = matrix("gaussian", 7, 2, 3)
     x[:6] = np.nan

@@ -68,6 +68,15 @@ def test_f_that_is_no_integer(build: type, f: object) -> None:
 
 
 @with_f
+@each("kind", [np.int64, np.int8, np.uint16])
+def test_integers_of_numpy(build: type, kind: type) -> None:
+    part = build(kind(1))
+    assert part == build(1)
+    assert type(part.f) is int
+    assert_names(message_of(ValueError, lambda: build(kind(100))(torch.ones(150, 2))), "f=100")
+
+
+@with_f
 @each("n, f", [(1, 1), (2, 1), (4, 2), (5, 3), (3, 9)])
 def test_too_many_byzantine(build: type, n: int, f: int) -> None:
     message = message_of(ValueError, lambda: build(f)(torch.ones(n, 3)))
@@ -173,7 +182,7 @@ def test_not_floating_point_array(part: Callable, dtype: type) -> None:
 
 
 @everything
-@each("x", [None, "vectors", 3.0, {"a": 1}, [1.0, 2.0], [[1.0], [2.0]]])
+@each("x", [None, "vectors", b"ab", 3.0, {"a": 1}, [1.0, 2.0], [["1"], ["2"]], [[[1.0]], [[2.0]]]])
 def test_not_vectors(part: Callable, x: object) -> None:
     assert_names(message_of(TypeError, lambda: part(x)), type(part).__name__, "x")
 
@@ -182,6 +191,28 @@ def test_not_vectors(part: Callable, x: object) -> None:
 def test_vectors_of_different_lengths(part: Callable) -> None:
     message = message_of(ValueError, lambda: part([torch.ones(3), torch.ones(4), torch.ones(3)]))
     assert_names(message, type(part).__name__, "x")
+
+
+@everything
+def test_lists_of_numbers_of_different_lengths(part: Callable) -> None:
+    message = message_of(ValueError, lambda: part([[1.0, 2.0], [3.0, 4.0], [5.0]]))
+    assert_names(message, type(part).__name__, "x", "(2,)")
+
+
+@everything
+@each("kind", [torch.from_numpy, np.asarray])
+@each("shape", [(10, 7), (), (1, 2, 3)])
+def test_a_list_of_matrices_is_no_batch(part: Callable, kind: Callable, shape: tuple) -> None:
+    x = [kind(np.ones(shape)) for _ in range(5)]
+    message = message_of(ValueError, lambda: part(x))
+    assert_names(message, type(part).__name__, "x", shape, "flatten")
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="they are float64 here")
+@everything
+def test_numbers_that_torch_does_not_have(part: Callable) -> None:
+    message = message_of(TypeError, lambda: part(np.ones((5, 3), np.longdouble)))
+    assert_names(message, type(part).__name__, "x", "64 bits", np.dtype(np.longdouble))
 
 
 @everything

@@ -132,6 +132,15 @@ BAD_CALLS = [
     (lambda: theory.estimate_dissimilarity([torch.ones(3)]), r"shape \(h, d\), got \(3,\)"),
     (lambda: theory.search_kappa(CWMed(), 4, 2), "f=2, n=4"),
     (lambda: theory.worst_ratio(torch.ones(40, 1), torch.ones(1), 9), "n=40, f=9"),
+    (lambda: theory.worst_ratio(torch.ones(2, 4, 1), torch.ones(1), 1), r"x must .*\(2, 4, 1\)"),
+    (
+        lambda: theory.worst_ratio(np.ones((4, 3)), np.ones(4), 1),
+        r"output must .*, got \(4,\)",
+    ),
+    (
+        lambda: theory.search_kappa(lambda x: np.median(x, axis=0), 5, 1),
+        r"aggregator's output must have shape \(10, 2\), got \(5, 2\)",
+    ),
 ]
 
 
@@ -145,6 +154,36 @@ def test_arguments_of_the_wrong_type() -> None:
     for call in (lambda: theory.kappa_lower(5.0, 1), lambda: theory.kappa_lower(5, True)):
         with pytest.raises(TypeError, match="must be an int"):
             call()
+
+
+def test_what_is_no_array_or_server() -> None:
+    for call, message in (
+        (lambda: theory.worst_ratio("x", torch.ones(1), 1), "theory: x must be a tensor"),
+        (lambda: theory.worst_ratio(np.ones((3, 1)), None, 1), "theory: output must be a tensor"),
+        (lambda: theory.estimate_dissimilarity(["x"]), "theory: a round of gradients must be"),
+        (lambda: theory.damage_bound("cwtm", torch.ones(3, 1), 1), "theory: server must be"),
+        (lambda: theory.server_kappa(CWTM, 3, 1), "theory: server must be"),
+        (lambda: theory.damage_bound(CWTM(1), "x", 1), "theory: honest must be a tensor"),
+        (lambda: theory.damage_bound(CWTM(1), torch.ones(3, 1), 1.0), "theory: f must be an int"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            call()
+
+
+def test_numbers_and_arrays_of_numpy() -> None:
+    """As the rest of the package takes them; a byte's arithmetic must not overflow on the way."""
+    assert theory.kappa_nnm(np.int8(120), np.int8(40)) == theory.kappa_nnm(120, 40)
+    x = matrix("gaussian", 6, 1, 3, np.float64)
+    tensor = torch.from_numpy(x)
+    expected = theory.worst_ratio(tensor, tensor.mean(0), 1)
+    assert theory.worst_ratio(x, x.mean(0), np.int64(1)) == expected
+    rounds = np.stack([matrix("gaussian", 6, 1, 3, np.float64, seed=s) for s in range(4)])
+    fit = theory.estimate_dissimilarity(torch.from_numpy(rounds))
+    for seen in (rounds, list(rounds), iter(rounds)):
+        assert theory.estimate_dissimilarity(seen) == fit
+    by_numpy = theory.search_kappa(lambda x: x.numpy().mean(-2), np.int64(5), np.int64(1), steps=3)
+    by_torch = theory.search_kappa(lambda x: x.mean(-2), 5, 1, steps=3)
+    assert by_numpy.ratio == pytest.approx(by_torch.ratio)
 
 
 # --- dissimilarity -------------------------------------------------------------------------------

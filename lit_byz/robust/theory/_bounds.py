@@ -5,12 +5,13 @@ from lit_byz._checks import check_integer, check_number
 OWNER = "theory"
 
 
-def check_workers(n: int, f: int) -> None:
+def check_workers(n: int, f: int) -> tuple[int, int]:
     """n workers of which f are Byzantine, a minority: everything here assumes it."""
-    check_integer(OWNER, "n", n, minimum=1)
-    check_integer(OWNER, "f", f, minimum=0)
+    n = check_integer(OWNER, "n", n, minimum=1)
+    f = check_integer(OWNER, "f", f, minimum=0)
     if 2 * f >= n:
         raise ValueError(f"{OWNER}: f must satisfy 2f < n, got f={f}, n={n}")
+    return n, f
 
 
 def check_not_negative(**values: float) -> None:
@@ -27,7 +28,7 @@ def check_positive(**values: float) -> None:
 
 def kappa_lower(n: int, f: int) -> float:
     """The κ below which no rule can go: f / (n − 2f)."""
-    check_workers(n, f)
+    n, f = check_workers(n, f)
     return f / (n - 2 * f)
 
 
@@ -36,7 +37,7 @@ def kappa_nnm(n: int, f: int) -> float:
 
     For the geometric median this speaks of the exact minimiser, not of a few Weiszfeld iterations.
     """
-    check_workers(n, f)
+    n, f = check_workers(n, f)
     return 8 * f / (n - f) * (1 + (1 + f / (n - 2 * f)) ** 2)
 
 
@@ -45,7 +46,7 @@ def kappa_arc(kappa: float, n: int, f: int, zeta: float = 2.0) -> float:
 
     ``zeta`` is ARC's own parameter (it clips ⌊ζ(f/n)(n−f)⌋ vectors); 2 gives Theorem 3.2.
     """
-    check_workers(n, f)
+    n, f = check_workers(n, f)
     check_not_negative(kappa=kappa)
     check_number(OWNER, "zeta", zeta, minimum=0.0, maximum=2.0)
     return kappa + zeta * f / (n - zeta * f)

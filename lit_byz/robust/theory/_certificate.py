@@ -3,8 +3,10 @@
 import math
 from typing import Any
 
-from lit_byz.robust._aggregator import RobustAggregator
+from lit_byz._checks import check_integer
+from lit_byz.robust._aggregator import RobustAggregator, as_server
 from lit_byz.robust._arc import ARC
+from lit_byz.robust._base import Rule
 from lit_byz.robust._basis import Basis
 from lit_byz.robust._cwmed import CWMed
 from lit_byz.robust._cwtm import CWTM
@@ -14,7 +16,7 @@ from lit_byz.robust._inputs import as_rows
 from lit_byz.robust._krum import MultiKrum
 from lit_byz.robust._nnm import NNM
 from lit_byz.robust._no_clip import NoClip
-from lit_byz.robust.theory._bounds import kappa_arc, kappa_nnm
+from lit_byz.robust.theory._bounds import OWNER, kappa_arc, kappa_nnm
 
 # Weiszfeld's iterations count as run to convergence, and their smoothing as none, if they may be so
 # many and if ν is below this share of the honest vectors' spread.
@@ -22,7 +24,7 @@ CONVERGED = 100
 NO_SMOOTHING = 1e-3
 
 
-def server_kappa(server: RobustAggregator, n: int, f: int) -> float | None:
+def server_kappa(server: RobustAggregator | Rule, n: int, f: int) -> float | None:
     """A κ of the whole server against f Byzantine workers of n; None where no theorem gives one.
 
     The theorems speak of CWTM, CWMed, GM and Multi-Krum behind NNM, without clipping or behind
@@ -30,6 +32,7 @@ def server_kappa(server: RobustAggregator, n: int, f: int) -> float | None:
     :func:`damage_bound`. Clipping the output (``bound_output``) brings it no farther from any mean
     of the inputs. GM means the exact minimiser here, whatever its iterations.
     """
+    server = as_server(OWNER, server)
     if not isinstance(server.mix, NNM) or not isinstance(server.clip, NoClip | ARC):
         return None
     if not isinstance(server.rule, CWTM | CWMed | GeometricMedian | MultiKrum):
@@ -44,7 +47,7 @@ def server_kappa(server: RobustAggregator, n: int, f: int) -> float | None:
     return kappa
 
 
-def damage_bound(server: RobustAggregator, honest: Any, f: int) -> float | None:
+def damage_bound(server: RobustAggregator | Rule, honest: Any, f: int) -> float | None:
     """The most that ‖R − m̄‖ can be, whatever the f Byzantine workers send; None if not known.
 
     ``honest`` holds the honest vectors (h, d), as a tensor or a :class:`Geometry`. A server with
@@ -63,8 +66,9 @@ def damage_bound(server: RobustAggregator, honest: Any, f: int) -> float | None:
     >>> damage_bound(server, honest, f=1)
     1.1666...
     """
+    server, f = as_server(OWNER, server), check_integer(OWNER, "f", f, minimum=0)
     if not isinstance(honest, Geometry):
-        honest = Geometry(Basis(as_rows(server, honest)[0]))
+        honest = Geometry(Basis(as_rows(OWNER, honest, "honest")[0]))
     h = honest.n
     kappa = server_kappa(server, h + f, f)
     if kappa is None:

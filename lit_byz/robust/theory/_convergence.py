@@ -22,7 +22,7 @@ def epsilon_o(n: int, f: int, G: float, B: float) -> float:
 
     Infinite from the breakdown point on.
     """
-    check_workers(n, f)
+    n, f = check_workers(n, f)
     check_not_negative(G=G, B=B)
     room = n - (2 + B**2) * f
     return f * G**2 / (4 * room) if room > 0 else math.inf
@@ -89,7 +89,7 @@ def improvement_factor(n: int, f: int, G: float, B: float, rho: float) -> float:
 
     Below 1, ARC breaks the lower bound that holds for arbitrary initial models.
     """
-    check_workers(n, f)
+    n, f = check_workers(n, f)
     room = 1 - f / n / breakdown_point(B)
     if room <= 0:
         bound = n * breakdown_point(B)
@@ -116,7 +116,7 @@ class ImprovementInterval:
 
 def improvement_interval(n: int, G: float, B: float, rho: float) -> ImprovementInterval:
     """All f with n·BP·(1 − 1/Ψ) < f < n·BP, where Theorem 5.2 beats the lower bound."""
-    check_workers(n, 0)
+    n, _ = check_workers(n, 0)
     high = n * breakdown_point(B)
     return ImprovementInterval(low=high * (1 - 1 / psi(G, B, rho)), high=high)
 

@@ -14,7 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lit_byz.robust._inputs import as_tensor
 from lit_byz.robust.theory._bounds import OWNER, breakdown_point, check_not_negative
+
+Gradients = Tensor | np.ndarray | Iterable[Tensor | np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,8 @@ class Dissimilarity:
         return breakdown_point(self.B)
 
 
-def dissimilarity_pairs(gradients: Tensor | Iterable[Tensor]) -> tuple[np.ndarray, np.ndarray]:
-    """(a, v) for every round; ``gradients`` is (rounds, h, d), or an iterable of (h, d) tensors.
+def dissimilarity_pairs(gradients: Gradients) -> tuple[np.ndarray, np.ndarray]:
+    """(a, v) for every round; ``gradients`` is (rounds, h, d), or an iterable of (h, d).
 
     >>> a, v = dissimilarity_pairs([torch.tensor([[0.0, 1.0], [2.0, 1.0]])])
     >>> float(a[0]), float(v[0])
@@ -44,19 +47,17 @@ def dissimilarity_pairs(gradients: Tensor | Iterable[Tensor]) -> tuple[np.ndarra
     """
     squared_means, deviations = [], []
     for honest in gradients:
-        if honest.ndim != 2:
-            shape = tuple(honest.shape)
+        exact = as_tensor(OWNER, honest, "a round of gradients").to(torch.float64)
+        if exact.ndim != 2:
+            shape = tuple(exact.shape)
             raise ValueError(f"{OWNER}: a round of gradients must have shape (h, d), got {shape}")
-        exact = honest.detach().to(torch.float64)
         mean = exact.mean(dim=0)
         squared_means.append(float(mean.square().sum()))
         deviations.append(float((exact - mean).square().sum(dim=1).mean()))
     return np.array(squared_means), np.array(deviations)
 
 
-def estimate_dissimilarity(
-    gradients: Tensor | Iterable[Tensor], B: float | None = None
-) -> Dissimilarity:
+def estimate_dissimilarity(gradients: Gradients, B: float | None = None) -> Dissimilarity:
     """(G, B) from honest gradients of several rounds; see :func:`fit_dissimilarity`.
 
     Full-batch gradients estimate what the theory speaks of. Stochastic ones add their sampling

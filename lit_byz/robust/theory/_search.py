@@ -10,14 +10,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lit_byz._checks import check_integer
 from lit_byz._streams import Stream, torch_generator
+from lit_byz.robust._inputs import as_tensor
 from lit_byz.robust.theory._bounds import OWNER, check_workers
 
-Aggregator = Callable[[Tensor], Tensor]
+Aggregator = Callable[[Tensor], Tensor | np.ndarray]
 
 # An output this close to x̄_S, relative to the largest row, differs from it by rounding only.
 ROUNDING = 1e-12
@@ -38,22 +40,25 @@ class WorstInput:
 
 
 def worst_ratio(
-    x: Tensor, output: Tensor, f: int, *, tolerance: float = ROUNDING
+    x: Tensor | np.ndarray, output: Tensor | np.ndarray, f: int, *, tolerance: float = ROUNDING
 ) -> tuple[float, tuple[int, ...]]:
     """The largest ratio of x (n, d) with the output F(x) (d) over every S of n − f rows, and its S.
 
     An error ‖F(x) − x̄_S‖ up to ``tolerance`` times the largest row counts as none. An S without any
     spread has then ratio 0 or infinity.
     """
-    n = x.shape[0]
-    check_workers(n, f)
+    rows = as_tensor(OWNER, x, "x").double()
+    if rows.dim() != 2:
+        raise ValueError(f"{OWNER}: x must have shape (n, d), got {tuple(rows.shape)}")
+    made = _of_shape(output, "output", rows.shape[1:])
+    n, f = check_workers(rows.shape[0], f)
     if math.comb(n, f) > SETS_AT_MOST:
         raise ValueError(
             f"{OWNER}: n and f must leave at most {SETS_AT_MOST} sets S, "
             f"got {math.comb(n, f)} for n={n}, f={f}"
         )
     sets = _all_sets(n, f)
-    ratios = _ratios(x.to(torch.float64), output.to(torch.float64), sets, tolerance)
+    ratios = _ratios(rows, made, sets, tolerance)
     best = int(ratios.argmax())
     return float(ratios[best]), tuple(sets[best].nonzero().flatten().tolist())
 
@@ -71,21 +76,22 @@ def search_kappa(
 ) -> WorstInput:
     """The worst ratio that gradient ascent finds for ``aggregator``, with its input.
 
-    ``aggregator`` maps float64 tensors (..., n, d) to (..., d). Gradients are central differences,
-    all of one step in a single batch: rules that sort or select have no useful derivative to offer,
-    and their fused paths none at all. When no step along the gradient helps, a few random moves of
-    one or all rows are tried instead. Starts are the worst input of two distinct vectors (one such
-    is behind the lower bound f/(n−2f)), tight clusters beside outliers, and Gaussian vectors on
-    several scales. A smooth bump may be climbed; a narrow one may be missed.
+    ``aggregator`` maps float64 tensors (..., n, d) to tensors or arrays (..., d). Gradients are
+    central differences, all of one step in a single batch: rules that sort or select have no useful
+    derivative to offer, and their fused paths none at all. When no step along the gradient helps, a
+    few random moves of one or all rows are tried instead. Starts are the worst input of two
+    distinct vectors (one such is behind the lower bound f/(n−2f)), tight clusters beside outliers,
+    and Gaussian vectors on several scales. A smooth bump may be climbed; a narrow one may be
+    missed.
 
     The sets S are all of them where they are few (``SETS_AT_MOST``), else the first n − f rows
     alone, which is enough for a rule that does not care about the order of its inputs.
     ``tolerance`` is that of :func:`worst_ratio`; an iterative rule needs one above its own.
     """
-    check_workers(n, f)
-    check_integer(OWNER, "d", d, minimum=1)
-    check_integer(OWNER, "restarts", restarts, minimum=1)
-    check_integer(OWNER, "steps", steps, minimum=0)
+    n, f = check_workers(n, f)
+    d = check_integer(OWNER, "d", d, minimum=1)
+    restarts = check_integer(OWNER, "restarts", restarts, minimum=1)
+    steps = check_integer(OWNER, "steps", steps, minimum=0)
     if math.comb(n, f) <= SETS_AT_MOST:
         sets = _all_sets(n, f)
     else:
@@ -96,7 +102,7 @@ def search_kappa(
         climb.run(_start(start, clusters, f, climb.generator), steps)
         if math.isinf(climb.best):
             break
-    ratios = _ratios(climb.x, aggregator(climb.x), sets, tolerance)
+    ratios = _ratios(climb.x, _outputs(aggregator, climb.x), sets, tolerance)
     honest = sets[int(ratios.argmax())].nonzero().flatten().tolist()
     return WorstInput(climb.best, climb.x, tuple(honest), climb.evaluations)
 
@@ -136,7 +142,8 @@ class _Climb:
     def _values(self, batch: Tensor) -> Tensor:
         """The worst ratio of each input of the batch (m, n, d)."""
         self.evaluations += len(batch)
-        return _ratios(batch, self.aggregator(batch), self.sets, self.tolerance).amax(dim=-1)
+        outputs = _outputs(self.aggregator, batch)
+        return _ratios(batch, outputs, self.sets, self.tolerance).amax(dim=-1)
 
     def best_of(self, batch: Tensor) -> tuple[Tensor, float]:
         """The input (n, d) with the largest ratio in a batch (m, n, d), and that ratio."""
@@ -165,6 +172,20 @@ class _Climb:
         rows = torch.randint(len(x), (8,), generator=self.generator)
         moves[:8] *= (torch.arange(len(x)) == rows.unsqueeze(1)).unsqueeze(-1)
         return reach * _size(x) * moves
+
+
+def _outputs(aggregator: Aggregator, x: Tensor) -> Tensor:
+    """The outputs (..., d) for inputs (..., n, d)."""
+    return _of_shape(aggregator(x), "aggregator's output", (*x.shape[:-2], x.shape[-1]))
+
+
+def _of_shape(x: Tensor | np.ndarray, name: str, shape: tuple[int, ...]) -> Tensor:
+    found = as_tensor(OWNER, x, name).double()
+    if tuple(found.shape) != tuple(shape):
+        raise ValueError(
+            f"{OWNER}: {name} must have shape {tuple(shape)}, got {tuple(found.shape)}"
+        )
+    return found
 
 
 def _ratios(x: Tensor, output: Tensor, sets: Tensor, tolerance: float) -> Tensor:
