@@ -5,14 +5,13 @@ store, so that a command goes on with what a function began, and the other way r
 """
 
 import importlib
-import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lit_byz._warn import warn
 from lit_byz.cli import saying
-from lit_byz.errors import BadRequest, RunFailed
+from lit_byz.config.as_typed import as_typed
+from lit_byz.errors import RunFailed
 
 if TYPE_CHECKING:
     from lit_byz.execution.runner import Runner
@@ -113,7 +112,7 @@ def _study(command: str, settings: Settings, options: Mapping[str, Any]) -> "Stu
     from lit_byz.report.frames import StudyFrame
 
     received: list[tuple[StudyResult, Runner]] = []
-    words = [*_words(settings), *_flags(options)]
+    words = [*as_typed(settings), *_flags(options)]
     module = importlib.import_module(f"lit_byz.cli.{command}")
     saying.quietly(not options["progress"])
     code = module.run(words, lambda result, runner: received.append((result, runner)))
@@ -125,6 +124,8 @@ def _study(command: str, settings: Settings, options: Mapping[str, Any]) -> "Stu
     if result.failed or result.missing:
         counts = f"{len(result.failed)} failed, {len(result.missing)} missing"
         warn(f"{command}: not all runs have a result ({counts}): see the column status of .runs")
+    if result.record.kind == "tuning" and all(cell.judged_on == "test" for cell in result.cells):
+        warn("tune: trials are judged on the test images; data.validation=0.1 holds others out")
     return StudyFrame.of(result, _axes(runner))
 
 
@@ -149,43 +150,3 @@ def _flags(options: Mapping[str, Any]) -> Iterator[str]:
             continue
         flag = f"--{name.replace('_', '-')}"
         yield flag if value is True else f"{flag}={value}"
-
-
-def _words(settings: Settings) -> list[str]:
-    """Settings as they are typed."""
-    if isinstance(settings, Mapping):
-        return list(_flat(settings))
-    if isinstance(settings, str):
-        raise BadRequest(f"settings = {settings!r}: must be a list of key=value, or a mapping")
-    for word in settings:
-        if not isinstance(word, str) or word.startswith("-"):
-            raise BadRequest(f"settings: {word!r}: must be key=value; options are arguments here")
-    return list(settings)
-
-
-def _flat(settings: Mapping[str, Any], above: str = "") -> Iterator[str]:
-    """Nested settings, ``{"train": {"lr": 0.1}}`` or ``{"train.lr": 0.1}``, as they are typed."""
-    for key, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}={_typed(value, f'{above}{key}')}"
-
-
-def _typed(value: Any, key: str) -> str:
-    """A value as YAML in one line."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
-    try:
-        return json.dumps(value, ensure_ascii=False, default=_plain)
-    except (TypeError, ValueError) as error:
-        raise BadRequest(f"{key} = {value!r}: cannot be written as a setting: {error}") from error
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays, ranges and tuples as what they hold."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, range):
-        return list(value)
-    raise TypeError(f"a {type(value).__name__}")

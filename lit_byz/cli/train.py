@@ -43,6 +43,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def summary(config: "DictConfig", result: "TrainResult") -> str:
     """A few lines: how it went, how long it took, and where to look."""
+    from lit_byz.tracking.evaluations import ACCURACY, DIVERGED, LAST_FEW
     from lit_byz.tracking.names import label
     from lit_byz.tracking.page import page_of_run
     from lit_byz.tracking.store import open_store
@@ -57,16 +58,21 @@ def summary(config: "DictConfig", result: "TrainResult") -> str:
         lines.append(f"a run with these settings was computed before by other code ({code})")
     best = f"maximal accuracy {result.max_accuracy:.4f} after step {result.step_of_max + 1}"
     best += f", last {result.accuracy:.4f}"
-    if result.mean_last is not None:
-        best += f", mean of the last five evaluations {result.mean_last:.4f}"
+    count = min(LAST_FEW, len(result.history.get(ACCURACY, ())))
+    if result.status != DIVERGED and count > 1:
+        best += f", mean of the last {count} evaluations {result.mean_last:.4f}"
     lines.append(best)
+    lines += _random_iterate(config, result)
     if result.max_val_accuracy is not None:
         lines.append(
             f"maximal accuracy on the images held out {result.max_val_accuracy:.4f}; "
             f"on the test images then {result.test_at_val_max:.4f}"
         )
-    if result.status == "diverged":
-        lines.append(f"diverged: every honest vector was non-finite at step {result.steps_done}")
+    if result.status == DIVERGED:
+        lines.append(
+            f"diverged: every honest vector was non-finite after step {result.steps_done}; "
+            "the last accuracy counts as the mean of the last evaluations, too"
+        )
     if result.status == "interrupted":
         lines.append(
             f"interrupted after step {result.steps_done} of {config.train.steps}: "
@@ -84,6 +90,21 @@ def summary(config: "DictConfig", result: "TrainResult") -> str:
         experiment = store.experiment(config.tracking.experiment)
         lines += page_of_run(store, experiment, result.run_id).lines("see it: ")
     return "\n".join(lines)
+
+
+def _random_iterate(config: "DictConfig", result: "TrainResult") -> list[str]:
+    """A line about θ̂, where the run was to return it and has come to its end."""
+    from lit_byz.tracking.evaluations import RANDOM_ITERATE
+    from lit_byz.training.settings import iterate_step
+
+    done = iterate_step(config.seed, config.train.steps)
+    when = f"after step {done}" if done else "before the first step"
+    if reached := result.history.get(RANDOM_ITERATE):
+        return [f"random iterate θ̂, the parameters {when}: accuracy {reached[-1][1]:.4f}"]
+    if config.train.output == "last" or result.status == "interrupted":
+        return []
+    why = "the run diverged earlier, or began later; its model has the last parameters"
+    return [f"no random iterate θ̂ ({when}): {why}"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -69,7 +69,7 @@ class Train:
         "auto", "how per-worker gradients are computed; auto follows from model and device"
     )
     output: Literal["last", "random_iterate"] = _setting(
-        "last", "which parameters a run returns; random_iterate: the paper's θ̂"
+        "last", "which parameters a run returns and keeps as final; random_iterate: the paper's θ̂"
     )
 
 

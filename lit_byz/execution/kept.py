@@ -104,9 +104,10 @@ def config_of(store: Store, run_id: str) -> DictConfig:
 
 
 def load_model(run_id: str, which: str = "final", *, uri: str | None = None) -> "nn.Module":
-    """The model of a tracked run with its ``final`` or ``best`` parameters.
+    """The model of a tracked run with its ``final`` or ``best`` parameters, in evaluation mode.
 
-    ``uri`` names the store, as ``tracking.uri`` does.
+    ``final`` are the last ones, or θ̂ with ``train.output=random_iterate``. ``uri`` names the store,
+    as ``tracking.uri`` does.
     """
     if which not in WHICH:
         raise BadRequest(f"which = {which!r}: must be one of {', '.join(WHICH)}")
@@ -119,7 +120,7 @@ def load_model(run_id: str, which: str = "final", *, uri: str | None = None) -> 
         )
     model = build_model(config)
     model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-    return model
+    return model.eval()
 
 
 @torch.no_grad()

@@ -50,12 +50,19 @@ class TrainResult:
 
     @property
     def mean_last(self) -> float | None:
-        """The mean of the last five test accuracies; of a run that diverged, the last one."""
+        """The mean of the last five test accuracies, or of all where there are fewer.
+
+        Of a run that diverged it is the last one.
+        """
         return means(self.history, self.status).get(MEAN_LAST)
 
     @property
     def model(self) -> "nn.Module":
-        """The trained model with its last parameters; a reused run's is read from the store."""
+        """The trained model in evaluation mode; a reused run's is read from the store.
+
+        It has the last parameters, and with ``train.output=random_iterate`` θ̂, unless the run ended
+        before it came to them.
+        """
         if self.trained is not None:
             return self.trained
         if self.run_id is None:

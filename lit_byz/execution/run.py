@@ -9,8 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import torch
 from omegaconf import DictConfig
 
+from lit_byz.config.as_typed import as_typed
 from lit_byz.config.compose import compose, to_plain
 from lit_byz.config.identity import Identity, identify, of_callbacks
 from lit_byz.config.own_data import forget_data
@@ -33,7 +35,7 @@ from lit_byz.execution.kept import kept_models, save_models
 from lit_byz.execution.result import TrainResult, from_store
 from lit_byz.tracking.attempts import claimed, computed_otherwise, hurried_alone, unhurried
 from lit_byz.tracking.claims import ClaimLost
-from lit_byz.tracking.evaluations import means
+from lit_byz.tracking.evaluations import RANDOM_ITERATE, means
 from lit_byz.tracking.names import label
 from lit_byz.tracking.new_run import Attempt
 from lit_byz.tracking.patience import StoreGone
@@ -58,9 +60,10 @@ def train(
 ) -> TrainResult:
     """Train once, as a config says.
 
-    ``config`` is a composed config, nested settings, or a list of ``key=value`` overrides. With
-    ``stop_above`` the run may end once its maximal accuracy has reached that value. Under
-    ``resume=auto`` no two processes compute the same run: the second waits for the first.
+    ``config`` is a composed config, a list of ``key=value`` overrides, or a mapping of settings,
+    ``{"train": {"steps": 5}}`` or ``{"train.steps": 5}``. With ``stop_above`` the run may end once
+    its maximal accuracy has reached that value. Under ``resume=auto`` no two processes compute the
+    same run: the second waits for the first.
     ``callbacks`` may change training, and are a part of the run's identity.
     """
     settings = _composed(config)
@@ -98,7 +101,8 @@ def train_attempt(
                     lost.throw_away()
                 return from_store(run)
             lost = run
-            with _failures_recorded(run):
+            # Every step starts torch's random numbers anew; the caller's go on as they were.
+            with _failures_recorded(run), torch.random.fork_rng(devices=[]):
                 enough = (stop_above, judged_on)
                 result = _fit(attempt.config, run, list(callbacks), progress, enough)
             return replace(result, other_code=tuple(others))
@@ -106,11 +110,7 @@ def train_attempt(
 
 
 def _composed(config: DictConfig | Mapping[str, Any] | Sequence[str]) -> DictConfig:
-    if isinstance(config, DictConfig):
-        return config
-    if isinstance(config, Mapping):
-        return compose(beneath=config)
-    return compose(config)
+    return config if isinstance(config, DictConfig) else compose(as_typed(config))
 
 
 def _identity(config: DictConfig, callbacks: "Sequence[Callback]") -> Identity:
@@ -169,12 +169,9 @@ def _fit(
     if trainer.global_step < config.train.steps and module.diverged_at is None:
         status = "bounded" if enough.reached else "interrupted"
     complete = status in ("finished", "diverged")
-    if complete and module.iterate is not None:
-        reached = module.evaluate_at(module.iterate, config.data.test_batch_size)
-        run.tracker.log_metrics({"test/random_iterate_accuracy": reached}, module.iterate_step)
     if complete:
-        ends = means(run.tracker.history.pairs(), status)
-        run.tracker.log_metrics(ends, trainer.global_step - 1)
+        _record_ends(config, run, module, status)
+    iterate = module.iterate if complete else None
     held_out = len(module.batches.held_out) > 0
     result = TrainResult(
         status=status,
@@ -193,7 +190,7 @@ def _fit(
         max_val_accuracy=accuracy.max_val_accuracy if held_out else None,
         test_at_val_max=accuracy.test_at_val_max if held_out else None,
     )
-    found = {"final": module.model.state_dict()}
+    found = {"final": module.model.state_dict() if iterate is None else iterate}
     if best is not None and best.parameters:
         found["best"] = best.parameters
     try:
@@ -203,7 +200,22 @@ def _fit(
             with quiet_lightning():
                 checkpoint.save(trainer)
         raise
+    if iterate is not None:  # after what may save the run, which goes on from its last parameters
+        module.model.load_state_dict(iterate)
+    module.model.eval()
     return result
+
+
+def _record_ends(config: DictConfig, run: TrackedRun, module: "RobustDSGD", status: str) -> None:
+    """The accuracy of θ̂, if the run came to it, and the means of the last evaluations.
+
+    Each stands where the accuracy of the same parameters would.
+    """
+    if module.iterate is not None:
+        reached = module.evaluate_at(module.iterate, config.data.test_batch_size)
+        run.tracker.log_metrics({RANDOM_ITERATE: reached}, max(module.iterate_step - 1, 0))
+    ends = means(run.tracker.history.pairs(), status)
+    run.tracker.log_metrics(ends, max(module.global_step - 1, 0))
 
 
 def _close(

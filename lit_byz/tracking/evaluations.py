@@ -17,6 +17,8 @@ VAL_ACCURACY, VAL_MEAN_LAST = "val/accuracy", f"val/mean_last_{LAST_FEW}"
 Points = Sequence[tuple[int, float]]
 # Before the first step.
 INITIAL = "test/initial_accuracy"
+# Of θ̂, the parameters after a step that is drawn in advance.
+RANDOM_ITERATE = "test/random_iterate_accuracy"
 # What each is the mean of.
 MEANS = {MEAN_LAST: ACCURACY, VAL_MEAN_LAST: VAL_ACCURACY}
 

@@ -53,12 +53,6 @@ class FlatParameters:
             view.copy_(parameter.detach().reshape(view.shape))
         return vector
 
-    @torch.no_grad()
-    def scatter(self, vector: Tensor) -> None:
-        """Copy ``vector`` (d,) into the parameters."""
-        for parameter, view in zip(self.parameters, self.views(vector), strict=True):
-            parameter.copy_(view.view(parameter.shape))
-
     def attach(self, vector: Tensor) -> None:
         """Make slices of ``vector`` (d,) the parameters' gradients, without copying."""
         for parameter, view in zip(self.parameters, self.views(vector), strict=True):

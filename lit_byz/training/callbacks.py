@@ -13,6 +13,8 @@ from lightning.pytorch.callbacks import Callback, Checkpoint
 
 from lit_byz.attacks import Scene, Span, State
 from lit_byz.robust import ARC, theory
+from lit_byz.training._evaluations import OnEvaluation
+from lit_byz.training._judged import state_of
 from lit_byz.training.module import RobustDSGD
 from lit_byz.training.settings import Observation
 
@@ -125,7 +127,7 @@ class DissimilarityLogger(_StepLogger):
         self.pairs = [(float(a), float(b)) for a, b in state_dict["pairs"].reshape(-1, 2)]
 
 
-class AccuracyTracker(Callback):
+class AccuracyTracker(OnEvaluation):
     """The test accuracy that validation finds, its maximum, and the step of that.
 
     A step's accuracy is that of the parameters after it; steps are counted from 0 everywhere. Where
@@ -143,17 +145,15 @@ class AccuracyTracker(Callback):
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
         self._begin = time.perf_counter()
 
-    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        if trainer.sanity_checking or trainer.state.fn != "fit":
-            return
+    def look(self, trainer: Any, module: Any) -> None:
         self.seconds += time.perf_counter() - self._begin
         self.accuracy = float(trainer.callback_metrics["test/accuracy"])
         if self.accuracy > self.max_accuracy:
-            self.max_accuracy, self.step_of_max = self.accuracy, pl_module.global_step - 1
+            self.max_accuracy, self.step_of_max = self.accuracy, self.evaluated - 1
         validated = float(trainer.callback_metrics.get("val/accuracy", 0.0))
         if validated > self.max_val_accuracy:
             self.max_val_accuracy, self.test_at_val_max = validated, self.accuracy
-            self.step_of_val_max = pl_module.global_step - 1
+            self.step_of_val_max = self.evaluated - 1
 
     def max_on(self, images: str) -> float:
         """The maximal accuracy on the images ``test`` or ``val``."""
@@ -177,13 +177,11 @@ class AccuracyTracker(Callback):
             "step_of_val_max": self.step_of_val_max,
             "test_at_val_max": self.test_at_val_max,
             "seconds": self.seconds,
+            "evaluated": self.evaluated,
         }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        vars(self).update(state_dict)
 
-
-class BestParameters(Callback):
+class BestParameters(OnEvaluation):
     """Keeps a copy of the model's parameters whenever validation finds a higher accuracy.
 
     That is the accuracy on the images held out, or on the test images where there are none.
@@ -193,21 +191,16 @@ class BestParameters(Callback):
         self.accuracy = -1.0
         self.parameters: dict[str, torch.Tensor] = {}
 
-    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        if trainer.sanity_checking or trainer.state.fn != "fit":
-            return
+    def look(self, trainer: Any, module: Any) -> None:
         found = trainer.callback_metrics
         accuracy = float(found.get("val/accuracy", found["test/accuracy"]))
         if accuracy > self.accuracy:
             self.accuracy = accuracy
-            state = pl_module.model.state_dict()
-            self.parameters = {key: value.detach().clone() for key, value in state.items()}
+            self.parameters = state_of(module.model)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"accuracy": self.accuracy, "parameters": self.parameters}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        vars(self).update(state_dict)
+        names = ("accuracy", "parameters", "evaluated")
+        return {name: getattr(self, name) for name in names}
 
 
 class Throughput(Callback):

@@ -98,6 +98,7 @@ class WorkerData(lightning.LightningDataModule):
         super().__init__()
         self._dataset = DATASETS[dataset]() if isinstance(dataset, str) else dataset
         self._partition = PARTITIONS[partition]() if isinstance(partition, str) else partition
+        self._classes: int | None = getattr(self._dataset, "classes", None)
         self._shape = (workers, batch_size, seed)
         self._root = root
         self._validation = validation
@@ -110,6 +111,7 @@ class WorkerData(lightning.LightningDataModule):
         made = cls.__new__(cls)
         lightning.LightningDataModule.__init__(made)
         made.test_batch_size = test_batch_size
+        made._classes = None
         made._batches = batches
         return made
 
@@ -130,6 +132,13 @@ class WorkerData(lightning.LightningDataModule):
             self._batches = WorkerBatches(images, dealt.parts, batch_size, seed, dealt.held_out)
         return self._batches
 
+    @property
+    def classes(self) -> int:
+        """As many as the data set says; of batches alone, as their training labels show."""
+        if self._classes is None:
+            return int(self.batches.images.train_labels.max()) + 1
+        return int(self._classes)
+
     def train_dataloader(self) -> Rounds:
         return Rounds(self.batches, self._global_step)
 
@@ -141,6 +150,9 @@ class WorkerData(lightning.LightningDataModule):
 
     def test_dataloader(self) -> TestImages:
         return TestImages(self.batches, self.test_batch_size)
+
+    def predict_dataloader(self) -> TestImages:
+        return self.test_dataloader()
 
     def _global_step(self) -> int:
         return 0 if self.trainer is None else int(self.trainer.global_step)

@@ -15,41 +15,39 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import lightning
 import torch
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 
-from lit_byz._streams import Stream, numpy_generator, seed_torch
+from lit_byz._checks import check_integer, check_minority
+from lit_byz._streams import Stream, seed_torch
+from lit_byz._warn import warn
 from lit_byz.attacks import Attack, Move, NoAttack, Scene, State
-from lit_byz.data import WorkerBatches
-from lit_byz.errors import BadRequest
-from lit_byz.robust import Basis, RobustAggregator
+from lit_byz.robust import Basis, RobustAggregator, Rule
 from lit_byz.robust.vectors import NothingFinite
 from lit_byz.training._divided import Divided
 from lit_byz.training._flat import FlatParameters
+from lit_byz.training._given import attack_of, checked_model, server_of, settings_of
 from lit_byz.training._guest import Farewell, welcome
-from lit_byz.training._pooled import outputs
+from lit_byz.training._judged import Judged, state_of
 from lit_byz.training._serve import serve
 from lit_byz.training._stochastic import Undo, WorkerLayers, over_rows
 from lit_byz.training._task import Task
 from lit_byz.training._workers import HonestWorkers
-from lit_byz.training.data import JUDGED_ON, Round, Rounds, TestImages, WorkerData
-from lit_byz.training.settings import Milestones, Observation, TrainSettings, loss_of
-
-LOSSES = {"nll": nn.functional.nll_loss, "cross_entropy": nn.functional.cross_entropy}
+from lit_byz.training.data import Round, Rounds, WorkerData
+from lit_byz.training.settings import Milestones, Observation, TrainSettings, iterate_step
 
 
-class RobustDSGD(lightning.LightningModule):
+class RobustDSGD(Judged):
     """The paper's Algorithm 3 (and 1, and plain DSGD) with manual optimisation.
 
     The data come from the trainer's :class:`WorkerData`, or are given as ``data``. ``momentums``
     holds the honest workers' vectors, and in its last row what the attackers write. All randomness
     comes from ``seed`` and the step's number, so a run can go on from any step. Validation logs
     ``test/accuracy`` and ``test/loss``, and ``val/…`` where the data hold images out. While it is
-    trained, some layers of ``model`` are replaced; afterwards it is as it was given, with new
-    parameters.
+    trained, some layers of ``model`` are replaced; afterwards it is as it was given, with its last
+    parameters. ``iterate`` is θ̂ by name, where the settings ask for it and the run came to it.
     """
 
     momentums: Tensor
@@ -57,7 +55,7 @@ class RobustDSGD(lightning.LightningModule):
     def __init__(
         self,
         model: nn.Module,
-        server: RobustAggregator,
+        server: RobustAggregator | Rule,
         attack: Attack | None = None,
         f: int = 0,
         settings: TrainSettings | Mapping[str, Any] | None = None,
@@ -65,13 +63,14 @@ class RobustDSGD(lightning.LightningModule):
         data: WorkerData | None = None,
     ) -> None:
         super().__init__()
-        made = settings if isinstance(settings, TrainSettings) else TrainSettings(**settings or {})
+        f, seed = check_integer(self, "f", f, 0), check_integer(self, "seed", seed, 0)
+        made = settings_of(settings)
         settings = asdict(made)  # what a checkpoint keeps of them, without any class
         self.save_hyperparameters(ignore=["model", "server", "attack", "data"])
         self.automatic_optimization = False
-        self.model = model
-        self.server = server
-        self.attack = NoAttack() if attack is None else attack
+        self.model = checked_model(model)
+        self.server = server_of(server)
+        self.attack = attack_of(attack)
         self.f = f
         self.settings = made
         self.seed = seed
@@ -82,28 +81,14 @@ class RobustDSGD(lightning.LightningModule):
         self.observed: Observation | None = None
         self.sent: Move | None = None
         self.diverged_at: int | None = None
-        self.iterate: Tensor | None = None
-        draw = numpy_generator(seed, Stream.ITERATES)
-        self.iterate_step = int(draw.integers(self.settings.steps))
+        self.iterate: dict[str, Tensor] | None = None
+        self.iterate_step = iterate_step(seed, made.steps)
         self._data = data
+        self._without_attack = attack is None
         self._workers: HonestWorkers | None = None
         self._leave: Undo | None = None
         self._counted: dict[str, list[Tensor]] = {}
         self._divided: Divided | None = None
-
-    @property
-    def data(self) -> WorkerData:
-        """The workers' data: what was given, else the trainer's."""
-        found = self._data
-        if found is None and self._trainer is not None:
-            found = getattr(self._trainer, "datamodule", None)
-        if not isinstance(found, WorkerData):
-            raise BadRequest("RobustDSGD: no data; give the trainer datamodule=WorkerData(…)")
-        return found
-
-    @property
-    def batches(self) -> WorkerBatches:
-        return self.data.batches
 
     @property
     def honest(self) -> Tensor:
@@ -120,17 +105,14 @@ class RobustDSGD(lightning.LightningModule):
         return flag if self._divided is None else self._divided.sharding.any(flag)
 
     @property
-    def loss(self) -> Any:
-        return LOSSES[loss_of(self.model, self.settings.loss)]
-
-    @property
     def classes(self) -> int:
-        return int(self.batches.images.train_labels.max()) + 1
+        return self.data.classes
 
     def setup(self, stage: str) -> None:
         if stage != "fit":
             return
         workers = self.batches.workers
+        check_minority(self, self.f, workers + self.f, "workers")
         self.server.check(workers + self.f)
         self.attack.check(workers)
         if self._leave is None:
@@ -174,9 +156,6 @@ class RobustDSGD(lightning.LightningModule):
         """Where the trainer has no data module: the rounds of the data that were given."""
         return Rounds(self.batches, lambda: int(self.global_step))
 
-    def val_dataloader(self) -> list[TestImages]:
-        return self.data.val_dataloader()
-
     def configure_optimizers(self) -> Any:
         decay = self.settings.weight_decay if self.settings.weight_decay_mode == "server" else 0.0
         made = torch.optim.SGD(self.flat.parameters, lr=self.settings.lr, weight_decay=decay)
@@ -190,7 +169,7 @@ class RobustDSGD(lightning.LightningModule):
             with torch.autocast(self.device.type, enabled=False):
                 self.gradient_method = workers.choose_method(self.settings.gradients)
         if step == self.iterate_step and self.settings.output == "random_iterate":
-            self.iterate = self.flat.gather()
+            self.iterate = state_of(self.model)
         flip = self.classes if self.attack.needs_flipped and self.f > 0 else None
         own = slice(None) if self._divided is None else self._divided.sharding.own
         drawn = (batch.images[own], batch.labels[own])
@@ -207,7 +186,12 @@ class RobustDSGD(lightning.LightningModule):
         self.flat.attach(output)
         optimizer, schedule = self.optimizers(), self.lr_schedulers()
         assert isinstance(optimizer, LightningOptimizer)
-        assert isinstance(schedule, Milestones)
+        if not isinstance(schedule, Milestones):
+            raise TypeError(
+                "RobustDSGD: the learning rate's schedule must stay the module's own, and a "
+                f"callback has replaced it by {type(schedule).__name__}, as "
+                "StochasticWeightAveraging does"
+            )
         optimizer.step()
         schedule.step()
         if self.global_step == self.trainer.max_steps:
@@ -227,65 +211,29 @@ class RobustDSGD(lightning.LightningModule):
         output, self.observed, self.sent = serve(scene, self.attack, self.attack_state, loss)
         return output if divided is None else divided.output(output)
 
-    def on_validation_epoch_start(self) -> None:
-        self.batches.images.to(self.device)
-        self._counted = {}
-
-    def validation_step(
-        self, batch: tuple[Tensor, Tensor], batch_idx: int, dataloader_idx: int = 0
-    ) -> None:
-        counted = self._counted.setdefault(JUDGED_ON[dataloader_idx], [])
-        divided = self._divided
-        if divided is None or batch_idx % divided.sharding.size == divided.sharding.place:
-            counted.append(self._judge(*batch))
-
-    def on_validation_epoch_end(self) -> None:
-        for images, counted in self._counted.items():
-            right, loss, count = self._add_up(counted)
-            self.log(f"{images}/accuracy", right / count, prog_bar=True)
-            self.log(f"{images}/loss", loss / count)
-
-    def _add_up(self, counted: list[Tensor]) -> Tensor:
-        total = torch.stack(counted).sum(0) if counted else torch.zeros(3)
-        return total if self._divided is None else self._divided.sharding.sum(total)
-
-    test_step = validation_step
-    on_test_epoch_start = on_validation_epoch_start
-    on_test_epoch_end = on_validation_epoch_end
-
-    def _judge(self, x: Tensor, y: Tensor) -> Tensor:
-        """How many images are classified rightly, the sum of their losses, and their number."""
-        output = outputs(self.model, x.to(next(self.model.parameters()).dtype))
-        right = (output.argmax(1) == y).sum().double()
-        loss = self.loss(output, y).double() * len(y)
-        return torch.stack([right, loss, torch.full_like(loss, len(y))])
-
-    @torch.inference_mode()
-    def evaluate(self, size: int = 250) -> tuple[float, float]:
-        """Accuracy and mean loss on the test images, without a trainer."""
-        was_training = self.model.training
-        self.model.eval()
-        counted = [self._judge(x, y) for x, y in self.batches.images.test_batches(size)]
-        self.model.train(was_training)
-        right, loss, count = torch.stack(counted).sum(0).tolist()
-        return right / count, loss / count
-
-    def evaluate_at(self, parameters: Tensor, size: int = 250) -> float:
-        """Accuracy with other parameters (d,); the model's own stay as they are."""
-        own = self.flat.gather()
-        self.flat.scatter(parameters)
-        accuracy, _ = self.evaluate(size)
-        self.flat.scatter(own)
-        return accuracy
-
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["robust_dsgd"] = {
             "attack_state": dict(self.attack_state),
             "gradient_method": self.gradient_method,
             "iterate": self.iterate,
+            "iterate_step": self.iterate_step,
+            "attack": type(self.attack).__name__,
         }
         if self._divided is not None:
             self._divided.save(checkpoint, self.attack, self.honest)
+
+    def _own_iterate(
+        self, kept: Mapping[str, Any], state: Mapping[str, Tensor]
+    ) -> dict[str, Tensor] | None:
+        """θ̂ of a checkpoint, unless that is another run's, which took it after another step."""
+        found: dict[str, Tensor] | Tensor | None = kept["iterate"]
+        other = kept.get("iterate_step", self.iterate_step) != self.iterate_step
+        if other or self.settings.output != "random_iterate":
+            return None
+        if isinstance(found, Tensor):  # of a version that kept the parameters alone
+            own = {k.removeprefix("model."): v for k, v in state.items() if k.startswith("model.")}
+            found = own | self.flat.named(list(self.flat.views(found)))
+        return found
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         kept = checkpoint["robust_dsgd"]
@@ -297,4 +245,10 @@ class RobustDSGD(lightning.LightningModule):
         if momentums.shape != self.momentums.shape:
             self.momentums = torch.zeros_like(momentums)
         self.gradient_method = kept["gradient_method"]
-        self.iterate = kept["iterate"]
+        self.iterate = self._own_iterate(kept, checkpoint["state_dict"])
+        attack = kept.get("attack", NoAttack.__name__)
+        if self._without_attack and self.f > 0 and attack != NoAttack.__name__:
+            warn(
+                f"RobustDSGD: the checkpoint is of a run under {attack}, and no attack is given: "
+                f"its {self.f} Byzantine workers will send the honest mean; give attack={attack}(…)"
+            )

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import lit_byz
-from lit_byz.cli import functions
+from lit_byz.config.as_typed import as_typed
 from lit_byz.errors import BadRequest
 from tests.cli import _kills
 from tests.cli._doors import ROOT
@@ -72,7 +72,7 @@ def test_it_is_the_study_of_the_command(
 ) -> None:
     from lit_byz.cli import sweep
 
-    words = functions._words(grid)
+    words = as_typed(grid)
     assert sweep.main([*words, "--executor", "inline", "--out", str(folder / "outputs")]) == 0
     assert f"report {table.run_id}" in capfd.readouterr().out
     assert len(query(folder, RUNS)) == 8
@@ -121,7 +121,9 @@ def test_breakdown_has_a_row_for_every_arm(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_tuning_has_a_row_for_every_trial(tmp_path: Path) -> None:
-    found = lit_byz.tune(settings(tmp_path, attack=["sf", "lf"]), trials=2, executor="inline")
+    with pytest.warns(UserWarning, match="judged on the test images"):
+        found = lit_byz.tune(settings(tmp_path, attack=["sf", "lf"]), trials=2, executor="inline")
+    assert set(found["judged_on"]) == {"test"}
     assert list(found["trial"].dropna()) == [0, 1]
     assert found["clip.C"].notna().sum() == 2
     assert {"clip=none", "clip=arc"} <= set(found["cell"])
@@ -146,7 +148,7 @@ def test_bad_requests(given: Any, message: str) -> None:
 
 def test_settings_are_typed_as_they_are_meant() -> None:
     given = {"train": {"lr": 1e-7, "lr_values": []}, "attack.search": None, "x": float("inf")}
-    assert functions._words(given) == [
+    assert as_typed(given) == [
         "train.lr=1e-07",
         "train.lr_values=[]",
         "attack.search=null",

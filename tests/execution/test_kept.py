@@ -8,12 +8,14 @@ import pytest
 import torch
 
 from lit_byz import load_model, train
+from lit_byz.data import DATASETS
 from lit_byz.errors import BadRequest
 from lit_byz.execution.kept import config_of, confusion
 from lit_byz.report.confusion import recalls
 from lit_byz.tracking import open_store
 from pipelines.evaluate import main as evaluate
 from pipelines.sweep import main as sweep
+from tests.execution._runs import MODULE
 from tests.tracking._stores import new_store
 
 SMALL = ["dataset=digits", "model=logreg", "workers.honest=5", "train.steps=12"]
@@ -58,6 +60,22 @@ def test_a_reused_run_has_its_model(tmp_path: Path) -> None:
     assert second.reused
     for one, other in zip(first.model.parameters(), second.model.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.usefixtures("users_parts")
+def test_models_come_back_in_evaluation_mode(tmp_path: Path) -> None:
+    """With dropout on, a user's accuracy would not be the one that was tracked."""
+    uri = new_store(tmp_path)
+    settings = [*SMALL, f"model={MODULE}.TinyNet", "train.lr=0.5", f"tracking.uri={uri}"]
+    result = train([*settings, "resume=auto"])
+    again = train([*settings, "resume=auto"])
+    assert again.reused
+    images = DATASETS["digits"]().load()
+    for model in (result.model, again.model, load_model(str(result.run_id), uri=uri)):
+        assert not any(module.training for module in model.modules())
+        with torch.no_grad():
+            right = sum(int((model(x).argmax(1) == y).sum()) for x, y in images.test_batches())
+        assert right / images.test_size == pytest.approx(result.accuracy)
 
 
 def test_sweeps_keep_none_unless_they_are_told(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from lightning.pytorch.callbacks import Callback
 
 from lit_byz.cli.train import summary
 from lit_byz.config.components import build, build_model
@@ -14,7 +15,7 @@ from lit_byz.config.grid import Point
 from lit_byz.config.identity import identify
 from lit_byz.errors import BadRequest
 from lit_byz.tracking.ledger import Ledger
-from lit_byz.training import DissimilarityLogger
+from lit_byz.training import BestParameters, DissimilarityLogger
 from tests.execution import _runs
 from tests.execution._runs import MODULE, quick
 from tests.tracking._stores import new_store
@@ -55,7 +56,49 @@ def test_divergence_is_a_result(tmp_path: Path) -> None:
     assert again.max_accuracy == result.max_accuracy
     here = f"tracking.uri={new_store(tmp_path)}"
     text = summary(compose([*_runs.QUICK, *DIVERGING, here]), result)
-    assert f"diverged: every honest vector was non-finite at step {result.steps_done}" in text
+    assert f"diverged: every honest vector was non-finite after step {result.steps_done};" in text
+    assert "the last accuracy counts as the mean of the last evaluations, too" in text
+    assert "mean of the last 2 evaluations" not in text
+    assert result.history["test/accuracy"][-1] == (result.steps_done - 1, result.accuracy)
+
+
+@pytest.mark.usefixtures("users_parts")
+@pytest.mark.parametrize(("done", "evaluated"), [(1, [0]), (3, [2]), (4, [3]), (6, [3, 5])])
+def test_the_last_evaluation_stands_at_the_step_of_its_parameters(
+    done: int, evaluated: list[int], tmp_path: Path
+) -> None:
+    """And where they had been evaluated, it is no other one, though batch norm has gone on."""
+
+    class Spoil(Callback):
+        def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+            if pl_module.global_step == done:
+                pl_module.momentums.fill_(math.nan)
+
+    settings = [f"model={MODULE}.TinyNet", "train.steps=9", "train.lr=0.5", "attack=sf"]
+    best = BestParameters()
+    result = quick(tmp_path, *settings, callbacks=[Spoil(), best])
+    assert (result.status, result.steps_done) == ("diverged", done)
+    for key in ("test/accuracy", "test/loss"):
+        assert _runs.steps_of(tmp_path, result.run_id, key) == evaluated
+    found = dict(result.history["test/accuracy"])
+    assert list(found) == evaluated
+    assert result.accuracy == result.mean_last == found[done - 1]
+    assert result.max_accuracy == found[result.step_of_max] == max(found.values())
+    assert best.accuracy == pytest.approx(result.max_accuracy)
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [(1, None), (2, "mean of the last 2 evaluations"), (7, "mean of the last 5 evaluations")],
+)
+def test_the_mean_is_of_as_many_evaluations_as_there_are(
+    steps: int, said: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = [f"train.steps={steps}", "train.eval_every=1", "attack=sf"]
+    assert _runs.command(tmp_path, settings) == 0
+    printed = capsys.readouterr().out
+    assert ("mean of the last" in printed) == (said is not None)
+    assert said is None or said in printed
 
 
 def test_divergence_at_the_first_step_is_judged_at_the_initial_parameters(tmp_path: Path) -> None:
@@ -79,7 +122,6 @@ def test_divergence_at_the_first_step_is_judged_at_the_initial_parameters(tmp_pa
 
 def test_lost_honest_workers_are_counted(tmp_path: Path) -> None:
     """A worker whose momentum has become NaN counts as non-finite, and does not end the run."""
-    from lightning.pytorch.callbacks import Callback
 
     class Spoil(Callback):
         def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
@@ -115,8 +157,6 @@ def test_failed_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_checkpoint_that_cannot_be_deleted_fails_no_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from lightning.pytorch.callbacks import Callback
-
     class Obstruct(Callback):
         def on_train_end(self, trainer: Any, pl_module: Any) -> None:
             (checkpoint,) = tmp_path.glob("checkpoints/*/last.ckpt")
@@ -153,7 +193,6 @@ def test_users_callbacks(tmp_path: Path) -> None:
 
 def test_callbacks_are_a_part_of_the_run(tmp_path: Path) -> None:
     """They may change it: a run without them, or with other ones, is another run."""
-    from lightning.pytorch.callbacks import Callback
 
     class Cool(Callback):
         def __init__(self, factor: float) -> None:

@@ -21,6 +21,7 @@ from lightning.pytorch.callbacks import (
 from lightning.pytorch.loggers import CSVLogger
 from optuna_integration import PyTorchLightningPruningCallback
 from torch import nn
+from torch.utils.data import DataLoader
 
 from lit_byz.attacks import FOE, Mimic
 from lit_byz.errors import BadRequest
@@ -247,3 +248,35 @@ def test_images_held_out_are_a_second_loader_of_validation(tmp_path: Path) -> No
     assert best.best_model_score == max(stop.best_score, best.best_model_score)
     (found,) = used.test(made, datamodule=held, verbose=False)
     assert set(found) == {"test/accuracy", "test/loss"}
+
+
+def test_a_module_predicts(tmp_path: Path) -> None:
+    """By itself, on the test images of its data, and on images that it is given."""
+    made, source = module(), data()
+    own = trainer(tmp_path, enable_checkpointing=False)
+    own.fit(made, datamodule=source)
+    images = source.batches.images
+    found = own.predict(made, datamodule=source)
+    assert found is not None
+    outputs = torch.cat([out for out in found if isinstance(out, torch.Tensor)])
+    labels = torch.cat([y for _, y in images.test_batches(250)])
+    accuracy = float((outputs.argmax(1) == labels).double().mean())
+    assert accuracy == pytest.approx(made.evaluate()[0])
+    x, _ = next(images.test_batches(20))
+    assert torch.equal(made.eval()(x.double()), made.model(x))
+    (given,) = own.predict(made, dataloaders=DataLoader(x, batch_size=20)) or []
+    assert torch.allclose(given, outputs[:20], atol=1e-6)
+
+
+@pytest.mark.parametrize("attack", [None, FOE()])
+def test_a_checkpoint_says_if_its_attack_is_left_out(attack: Any, tmp_path: Path) -> None:
+    own = trainer(tmp_path, enable_checkpointing=False, max_steps=1)
+    own.fit(module(), datamodule=data())
+    own.save_checkpoint(tmp_path / "one.ckpt")
+    arguments = {"model": MODELS["logreg"](), "server": arc_server(), "attack": attack}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        RobustDSGD.load_from_checkpoint(tmp_path / "one.ckpt", weights_only=True, **arguments)
+    told = [str(entry.message) for entry in caught if "RobustDSGD" in str(entry.message)]
+    expected = "is of a run under FOE, and no attack is given: its 1 Byzantine workers will send"
+    assert [expected in line for line in told] == ([True] if attack is None else [])

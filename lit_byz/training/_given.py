@@ -1,0 +1,45 @@
+"""What a RobustDSGD is given, checked before anything is computed."""
+
+from collections.abc import Mapping
+
+from torch import nn
+
+from lit_byz.attacks import Attack, NoAttack
+from lit_byz.robust import RobustAggregator, Rule
+from lit_byz.training.settings import TrainSettings
+
+
+def checked_model(given: object) -> nn.Module:
+    """The model, if it is one."""
+    if isinstance(given, nn.Module):
+        return given
+    raise TypeError(f"RobustDSGD: model must be an nn.Module, got {given!r}")
+
+
+def server_of(given: object) -> RobustAggregator:
+    """The server; a rule by itself is one that neither clips nor mixes."""
+    if isinstance(given, Rule):
+        return RobustAggregator(given)
+    if isinstance(given, RobustAggregator):
+        return given
+    raise TypeError(f"RobustDSGD: server must be a RobustAggregator or a Rule, got {given!r}")
+
+
+def attack_of(given: object) -> Attack:
+    """The attack; without one, Byzantine workers send the honest mean."""
+    if given is None:
+        return NoAttack()
+    if isinstance(given, Attack):
+        return given
+    raise TypeError(
+        f"RobustDSGD: attack must be an Attack such as SignFlip(), or None, got {given!r}"
+    )
+
+
+def settings_of(given: object) -> TrainSettings:
+    """The settings, also where they come as a mapping."""
+    if isinstance(given, TrainSettings):
+        return given
+    if given is None or isinstance(given, Mapping):
+        return TrainSettings(**given or {})
+    raise TypeError(f"RobustDSGD: settings must be TrainSettings or a mapping, got {given!r}")

@@ -1,0 +1,66 @@
+"""``lit_byz.train`` as a function: what it takes, and what it leaves behind."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from lightning.pytorch.callbacks import Callback
+
+from lit_byz import train
+from lit_byz.config.compose import compose, to_plain
+from lit_byz.errors import BadRequest
+
+FLAT = {"dataset": "digits", "model": "logreg", "train.steps": 3, "train.eval_every": 3}
+FLAT |= {"attack": "sf", "workers.honest": 5, "tracking.enabled": False}
+NESTED = {
+    **{"dataset": {"name": "digits"}, "model": "logreg", "train": {"steps": 3, "eval_every": 3}},
+    **{"attack": "sf", "workers": {"honest": 5}, "tracking": {"enabled": False}},
+}
+WORDS = [f"{key}={str(value).lower()}" for key, value in FLAT.items()]
+
+
+@pytest.mark.parametrize("given", [FLAT, NESTED, to_plain(compose(WORDS)), compose(WORDS)])
+def test_settings_in_any_form_are_the_same_run(given: Any) -> None:
+    assert train(given).identity == train(WORDS).identity
+
+
+def test_a_mapping_may_name_a_file_and_have_numbers_of_numpy(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("train: {steps: 9, lr: 0.2}")
+    given = {**FLAT, "config": str(tmp_path / "mine.yaml"), "train.steps": np.int64(3)}
+    assert train(given).identity == train([*WORDS, "train.lr=0.2"]).identity
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("dataset=digits", "settings = 'dataset=digits': must be a list of key=value, or a map"),
+        (["--quiet"], "'--quiet': must be key=value; options are arguments here"),
+        ({"train.stepz": 5}, "unknown key 'stepz' in train: did you mean 'steps'?"),
+        ({"train": {"lr": object()}}, "cannot be written as a setting: a object"),
+    ],
+)
+def test_bad_requests(given: Any, message: str) -> None:
+    with pytest.raises(BadRequest) as raised:
+        train(given)
+    assert message in str(raised.value)
+
+
+class Trip(Callback):
+    """Ends a run by an error."""
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        raise RuntimeError("tripped")
+
+
+def test_the_callers_random_numbers_go_on() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    train(FLAT)
+    assert torch.equal(torch.rand(3), expected)
+    torch.manual_seed(5)
+    with pytest.raises(RuntimeError, match="tripped"):
+        train(FLAT, callbacks=[Trip()])
+    assert torch.equal(torch.rand(3), expected)
