@@ -82,7 +82,10 @@ def cells_view(result: StudyResult) -> dict[str, Any]:
     query = f"tags.`{PARENT}` = '{result.run_id}'"
     if len(cells) < len(result.cells):
         query += f" and tags.`{KIND}` != '{NO_WORST_CASE}'"
-    numbers = ("max_accuracy", "max_accuracy_std", f"mean_last_{LAST_FEW}")
+    # One seed has no deviation, and MLflow leaves out a column that is empty.
+    several = any(cell.worst_case.seeds > 1 for cell in cells)
+    beside = "max_accuracy_std" if several else "last_accuracy"
+    numbers = ("max_accuracy", beside, f"mean_last_{LAST_FEW}")
     longest = max((len(cell.name) for cell in cells), default=0)
     columns = [f"metrics.`{start}{name}`" for name in numbers]
     return _view(query, [*columns, f"tags.`{WORST_CASE}`"], longest)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lit_byz.tracking.ledger import Ledger
-from lit_byz.tracking.page import VIEW, page_of, page_of_run, page_of_runs
+from lit_byz.tracking.page import VIEW, cells_view, page_of, page_of_run, page_of_runs
 from tests.tracking._ledgers import STUDY, end, make_ledger, outcomes_of, record_of, some_points
 
 
@@ -51,7 +51,19 @@ def test_the_cells_of_a_study(ledger: Ledger) -> None:
     known = {f"metrics.`{key}`" for key in shown[0].data.metrics}
     known |= {f"tags.`{key}`" for key in shown[0].data.tags}
     assert {columns[0], columns[3]} <= known
-    assert columns[1] == "metrics.`worst_case/max_accuracy_std`"  # which several seeds have
+    assert columns[1] == "metrics.`worst_case/last_accuracy`"
+
+
+def test_several_seeds_have_a_deviation(tmp_path: Path) -> None:
+    found = make_ledger(tmp_path)
+    points = some_points(tmp_path, seed=[1, 2])
+    for point in points:
+        end(point, "finished", 0.5)
+    study = found.open_study(STUDY)
+    found.open_cell(record_of(points), points)
+    found.write_cell(record_of(points), outcomes_of(found, points), last=True)
+    view = cells_view(found.result(study))
+    assert view["selectedColumns"][1] == "metrics.`worst_case/max_accuracy_std`"
 
 
 def test_a_view_is_written_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
