@@ -46,6 +46,7 @@ def describe(
         parts.append(f"{workers['honest']} honest workers")
     if "f" in workers:
         parts.append(f"f = {workers['f']}")
+    parts += _declared(same)
     if all("name" in same.get(group, {}) for group in ("rule", "mix")):
         parts.append(rule_name(plains[0]))
     if "name" in same.get("clip", {}):
@@ -60,6 +61,18 @@ def describe(
     if varies:
         lines.append(f"varies: {'; '.join(varies)}")
     return [*lines, *slow_rules(plains)]
+
+
+def _declared(same: Mapping[str, Any]) -> list[str]:
+    """What the server, or a part of it, takes f for, where that is not what it is."""
+    found, above = [], same.get("workers", {}).get("f")
+    for section in ("server", "clip", "mix", "rule"):
+        f = same.get(section, {}).get("f")
+        if above is not None and f is not None and f != above:
+            found.append(f"{section}.f = {f}")
+        if section == "server":
+            above = f  # which its parts follow
+    return found
 
 
 def _without(settings: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:

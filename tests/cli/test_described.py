@@ -28,6 +28,14 @@ def test_what_is_the_same_is_named_with_its_values() -> None:
     assert "cwtm∘nnm, clip static 2, sf, " in shared
 
 
+def test_what_the_server_takes_f_for_is_said_where_it_is_wrong() -> None:
+    assert ", f = 2, cwtm" in described("workers.f=2")[0]
+    assert ", f = 2, server.f = 1, cwtm" in described("workers.f=2", "server.f=1")[0]
+    assert ", f = 2, rule.f = 1, cwtm" in described("workers.f=2", "rule.f=1")[0]
+    both = described("workers.f=2", "server.f=1", "clip=arc", "clip.f=2")
+    assert ", f = 2, server.f = 1, clip.f = 2, cwtm" in both[0]
+
+
 def test_what_is_tuned_is_neither() -> None:
     space = ["tune.space.rule.choices=[cwtm,gm]", "tune.space.workers.f.choices=[1,2]"]
     problem = read_problem([*BASE, *space], "none")
