@@ -14,7 +14,7 @@ from tests.faults._disturbed import GRID, Disturbed, Judge, Reference, cleaned_u
 from tests.services._mlflow_server import MlflowServer
 from tests.services._postgresql import PostgreSQL
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.services, pytest.mark.timeout(1500)]
 
 SIXTY = {
     **GRID,
