@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lit_byz.execution.run import train as train
 
 __version__ = "0.1.0"
+__all__ = ["TrainResult", "breakdown", "init_scaling", "load_model", "sweep", "train", "tune"]
 
 
 # Imported when they are asked for: training imports Lightning and MLflow, and a user of a rule or

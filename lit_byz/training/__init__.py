@@ -56,3 +56,7 @@ def __getattr__(name: str) -> Any:
         home = _HOMES.get(name, "callbacks")
         return getattr(importlib.import_module(f"lit_byz.training.{home}"), name)
     raise AttributeError(f"module 'lit_byz.training' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
