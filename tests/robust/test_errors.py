@@ -208,11 +208,14 @@ def test_a_list_of_matrices_is_no_batch(part: Callable, kind: Callable, shape: t
     assert_names(message, type(part).__name__, "x", shape, "flatten")
 
 
-@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="they are float64 here")
 @everything
 def test_numbers_that_torch_does_not_have(part: Callable) -> None:
-    message = message_of(TypeError, lambda: part(np.ones((5, 3), np.longdouble)))
-    assert_names(message, type(part).__name__, "x", "64 bits", np.dtype(np.longdouble))
+    long = np.ones((5, 3), np.longdouble)
+    if long.itemsize == 8:  # where a long double is none
+        assert np.isfinite(part(long)).all()
+        return
+    message = message_of(TypeError, lambda: part(long))
+    assert_names(message, type(part).__name__, "x", "64 bits", long.dtype)
 
 
 @everything
