@@ -2,11 +2,12 @@
 
 import contextlib
 import math
+import os
 from collections.abc import Iterator
 
-from lit_byz.tracking.claims import Claim
+from lit_byz.tracking.claims import Claim, held, short_claims
 from lit_byz.tracking.new_run import Attempt
-from lit_byz.tracking.store import CODE, SETTINGS, Store, claim_on, open_store
+from lit_byz.tracking.store import CODE, FOLDER, SETTINGS, Store, claim_on, open_store
 
 
 def store_of(attempt: Attempt) -> Store:
@@ -17,13 +18,24 @@ def store_of(attempt: Attempt) -> Store:
 
 @contextlib.contextmanager
 def claimed(attempt: Attempt, most: float = math.inf) -> Iterator[Claim | None]:
-    """Hold a run for this process alone, unless it is new whatever there is; see ``alone``."""
-    config = attempt.config
-    if config.resume is None or not config.tracking.enabled:
-        yield None
-        return
-    with store_of(attempt).alone(claim_on(attempt.identity), most) as claim:
+    """Hold a run for this process alone, unless it is new whatever there is; see ``alone``.
+
+    Without tracking no run is new: all that are alike save themselves in the same place.
+    """
+    config, name = attempt.config, claim_on(attempt.identity)
+    if config.tracking.enabled:
+        new = config.resume is None
+        claims = contextlib.nullcontext() if new else store_of(attempt).alone(name, most)
+    else:
+        here = _can_write_here()
+        claims = held(short_claims(None, FOLDER), name, most) if here else contextlib.nullcontext()
+    with claims as claim:
         yield claim
+
+
+def _can_write_here() -> bool:
+    """Whether runs without tracking can save themselves; else nothing can be in their way."""
+    return os.access(FOLDER if FOLDER.exists() else FOLDER.parent, os.W_OK)
 
 
 def unhurried(attempt: Attempt) -> None:
