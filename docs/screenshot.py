@@ -28,7 +28,7 @@ from lit_byz._passwords import without_passwords
 from lit_byz.cli.command import Parser, guarded
 from lit_byz.errors import RunFailed
 from lit_byz.tracking import Store, default_uri, open_store
-from lit_byz.tracking.store import KIND
+from lit_byz.tracking.ledger import Ledger
 
 METRIC = "worst_case/max_accuracy"
 PICTURES = {
@@ -60,24 +60,20 @@ class Cells:
 
 
 def newest_cells(store: Store, experiment: str) -> Cells:
-    """The cells of the newest sweep that have a worst case, in the order of their making."""
+    """The cells that have a worst case of the sweep that was worked on last, as it has them."""
     found = store.client.get_experiment_by_name(experiment)
     if found is None:
         raise RunFailed(f"{store.uri}: there is no experiment {experiment}")
-    sweeps = store.client.search_runs(
-        [found.experiment_id], f"tags.`{KIND}` = 'sweep'", order_by=["start_time DESC"]
-    )
-    if not sweeps:
-        raise RunFailed(f"{store.uri}: there is no sweep; python pipelines/sweep.py makes one")
-    below = store.children(found.experiment_id, sweeps[0].info.run_id)
-    cells = [run for run in reversed(below) if METRIC in run.data.metrics]
+    ledger = Ledger(store, str(found.experiment_id))
+    result = ledger.result(ledger.newest())
+    cells = [cell for cell in result.cells if cell.run_id and cell.worst_case.exact]
     if len(cells) < 2:
         raise RunFailed(f"{store.uri}: the newest sweep has fewer than two cells with results")
     return Cells(
         str(found.experiment_id),
-        [str(run.info.run_id) for run in cells],
-        [str(run.info.run_name) for run in cells],
-        [float(run.data.metrics[METRIC]) for run in cells],
+        [str(cell.run_id) for cell in cells],
+        [cell.name for cell in cells],
+        [cell.worst_case.mean for cell in cells],
     )
 
 

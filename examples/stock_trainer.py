@@ -20,7 +20,7 @@ from lightning.pytorch.callbacks import (
 from lightning.pytorch.loggers import CSVLogger, MLFlowLogger
 
 from lit_byz.attacks import FOE
-from lit_byz.models import MODELS
+from lit_byz.models import MODELS, initialise
 from lit_byz.robust import ARC, CWTM, NNM, RobustAggregator
 from lit_byz.training import RobustDSGD, TrainSettings, WorkerData
 
@@ -31,7 +31,8 @@ def main(folder: Path) -> float:
     """Train, keep the best parameters, and evaluate them; returns their accuracy."""
     server = RobustAggregator(CWTM(F), clip=ARC(F), mix=NNM(F))
     settings = TrainSettings(lr=0.2, lr_milestones=[120])
-    module = RobustDSGD(MODELS["mlp"](), server, FOE(), f=F, settings=settings, seed=1)
+    model = initialise(MODELS["mlp"], seed=1)  # else its parameters are others every time
+    module = RobustDSGD(model, server, FOE(), f=F, settings=settings, seed=1)
     data = WorkerData("digits", "extreme", workers=10, batch_size=15, seed=1)
     best = ModelCheckpoint(folder / "best", monitor="test/accuracy", mode="max", save_last=True)
     trainer = lightning.Trainer(
