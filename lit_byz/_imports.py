@@ -75,9 +75,24 @@ def _imported(name: str, what: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:  # whatever a module does while it is imported
+        if isinstance(error, ImportError):
+            _refuse_inner(name, what)
         reason = " ".join(str(error).split())
         kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
         raise BadRequest(f"{what}: cannot import {name}: {kind}{reason}") from error
+
+
+def _refuse_inner(name: str, what: str) -> None:
+    """Raise ``BadRequest`` where what should be a module is a class, or inside one."""
+    parts = name.split(".")
+    for end in range(1, len(parts)):
+        module, inner = ".".join(parts[:end]), parts[end]
+        found = vars(sys.modules[module]).get(inner) if module in sys.modules else None
+        if isinstance(found, type):
+            raise BadRequest(
+                f"{what}: {module}.{inner} is a class, and a class inside a class cannot be named; "
+                f"put it at the top of {module}"
+            )
 
 
 def _refuse_unnamed(module: str, path: str, what: str) -> None:
@@ -89,7 +104,8 @@ def _refuse_unnamed(module: str, path: str, what: str) -> None:
     if places and not all(_is_installed(place) for place in places):
         raise BadRequest(
             f"{what}: {module} is not installed, and a config file alone cannot have it imported; "
-            f"if you trust it, write {path} on the command line or set {VARIABLE}={module}"
+            f"if you trust it, write {path} on the command line, import {module} in Python, or set "
+            f"{VARIABLE}={module}"
         )
 
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
 from lit_byz._checks import check_integer
+from lit_byz.attacks._returned import floats, kind_of
 from lit_byz.errors import BadRequest
 from lit_byz.registry import Registry
 from lit_byz.robust import CLIPS, RULES, Average, Basis, Geometry, RobustAggregator, Rule
@@ -98,11 +100,16 @@ class Move:
     at_edge: bool = False
 
     @classmethod
-    def of_row(cls, scene: Scene, row: torch.Tensor) -> "Move":
+    def of_row(cls, scene: Scene, row: torch.Tensor | np.ndarray) -> "Move":
         """Send ``row`` (d,) as it is."""
+        must = f"row must be one vector of shape {tuple(scene.honest.rows.shape[-1:])}"
+        if not isinstance(row, torch.Tensor):
+            row = from_numpy(row)
+            if not isinstance(row, torch.Tensor):
+                raise TypeError(f"Move.of_row: {must}, got {kind_of(row)}")
+            row = row.to(scene.honest.rows)
         if row.shape != scene.honest.rows.shape[-1:]:
-            must = f"must be one vector of shape {tuple(scene.honest.rows.shape[-1:])}"
-            raise ValueError(f"Move.of_row: row {must}, got {tuple(row.shape)}")
+            raise ValueError(f"Move.of_row: {must}, got {tuple(row.shape)}")
         coefficients = torch.zeros(scene.h + 1, dtype=torch.float64)
         coefficients[-1] = 1
         return cls(scene.with_row(row), coefficients)
@@ -229,15 +236,16 @@ def as_move(attack: Attack, found: Any, scene: Scene) -> Move:
             raise ValueError(f"{what}: {must}, got {found.dtype} of shape {tuple(found.shape)}")
         return Move.of_row(scene, found.detach().to(rows))
     if not isinstance(found, Move):
-        got = "None: is a return missing?" if found is None else f"a {type(found).__name__}"
-        raise TypeError(f"{what}: {must}, got {got}")
-    sizes, m = tuple(found.coefficients.shape), found.basis.size
-    if sizes not in ((m,), (scene.f, m)) or not found.coefficients.dtype.is_floating_point:
-        raise ValueError(
-            f"{what}: its Move's coefficients must be floating-point of shape ({m},), one for each "
-            f"row of its basis, or ({scene.f}, {m}), got {found.coefficients.dtype} of {sizes}"
-        )
-    return found
+        raise TypeError(f"{what}: {must}, got {kind_of(found)}")
+    basis: Any = found.basis
+    if not isinstance(basis, Basis):
+        must = "its Move's basis must be one such as scene.honest"
+        raise TypeError(f"{what}: {must}, got {kind_of(basis)}")
+    m = basis.size
+    must = f"floating-point of shape ({m},), one for each row of its basis, or ({scene.f}, {m})"
+    shapes = ((m,), (scene.f, m))
+    given = floats(f"{what}: its Move's coefficients must be {must}", found.coefficients, shapes)
+    return found if given is found.coefficients else replace(found, coefficients=given)
 
 
 def _looked_at(basis: Basis) -> Basis:

@@ -10,6 +10,7 @@ from torch.nn.functional import pad
 
 from lit_byz._checks import check_number, keep_integer, keep_number
 from lit_byz.attacks._base import Attack, Move, Scene, State, assumed_server
+from lit_byz.attacks._returned import floats, kind_of
 from lit_byz.attacks._sample import sample_columns, thin
 from lit_byz.attacks._search import (
     Care,
@@ -129,7 +130,7 @@ class SearchedAttack(Attack):
         raise TypeError(f"{type(self).__name__} does not say along which line it searches")
 
     def plan(self, scene: Scene, state: State) -> Move:
-        basis, start, direction = self.line(scene)
+        basis, start, direction = _line_of(self, scene)
         if self.tau is not None:
             return Move(basis, start + self.tau * direction, float(self.tau))
         found = self._find(scene, basis, start, direction)
@@ -158,6 +159,23 @@ class SearchedAttack(Attack):
             return torch.cat(found).nan_to_num(nan=0.0, posinf=0.0)
 
         return SEARCHES[self.search](damage, **self.effort)
+
+
+def _line_of(attack: SearchedAttack, scene: Scene) -> tuple[Basis, torch.Tensor, torch.Tensor]:
+    """What ``attack.line`` returned; anything that is no line is an error that says so."""
+    found = attack.line(scene)
+    must = f"{type(attack).__name__}.line: must return a basis, start and direction"
+    if not isinstance(found, tuple | list):
+        raise TypeError(f"{must}, got {kind_of(found)}")
+    if len(found) != 3:
+        raise ValueError(f"{must}, got {len(found)} values")
+    basis = found[0]
+    if not isinstance(basis, Basis):
+        raise TypeError(f"{must}, the basis one such as scene.honest, got {kind_of(basis)}")
+    m = basis.size
+    must = f"{must}, both floating-point of shape ({m},), one for each row of the basis"
+    start, direction = (floats(must, given, [(m,)]) for given in found[1:])
+    return basis, start, direction
 
 
 def _samples(basis: Beside, honest: Basis, server: RobustAggregator) -> dict[Care, Beside]:

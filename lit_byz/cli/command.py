@@ -117,6 +117,11 @@ def guarded(run: Callable[[Sequence[str]], int | None], argv: Sequence[str] | No
             return run(arguments) or 0
     except KeyboardInterrupt:
         return _report("interrupted", 130, arguments)
+    except SystemExit as stop:
+        # A trainer of Lightning's ends so on SIGTERM, with the code of success.
+        if type(stop).__name__ != "SIGTERMException":
+            raise
+        return _report("interrupted", 130, arguments)
     except BadRequest as error:
         notes = getattr(error, "__notes__", ())
         return _report(str(error), 2, arguments, "\n".join(notes))

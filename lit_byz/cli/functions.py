@@ -5,7 +5,7 @@ store, so that a command goes on with what a function began, and the other way r
 """
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lit_byz._warn import warn
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 
-Settings = Sequence[str] | Mapping[str, Any]
+Settings = Iterable[str] | Mapping[str, Any]
 
 
 def sweep(

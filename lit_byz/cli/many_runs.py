@@ -24,6 +24,7 @@ from lit_byz.cli.progress import describe, make_watcher
 from lit_byz.config.components import GROUPS
 from lit_byz.config.grid import Point
 from lit_byz.config.grid_source import shared_settings
+from lit_byz.config.identity import refuse_changed
 from lit_byz.errors import BadRequest, RunFailed
 from lit_byz.execution.executor import Executor, Inline
 from lit_byz.execution.processes import LocalProcesses
@@ -70,6 +71,7 @@ def look_up(
     points: Sequence[Point], options: argparse.Namespace, *, bounds_suffice: bool = False
 ) -> tuple[Memory, Ledger | None]:
     """What is known of a study's runs, and the ledger; no store is made for a dry run's sake."""
+    refuse_changed(point.plain for point in points)
     tracking = points[0].plain["tracking"]
     if options.dry_run and tracking["enabled"] and not store_is_there(tracking["uri"]):
         return Memory(None), None

@@ -39,6 +39,7 @@ def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
 
     from lit_byz.cli import many_runs, plan, saying
     from lit_byz.cli.output_folders import folder_name
+    from lit_byz.config.identity import refuse_changed
     from lit_byz.config.search_space import read_problem
     from lit_byz.execution.board import Board
     from lit_byz.execution.runner import Memory, Runner
@@ -52,6 +53,7 @@ def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
     if options.print_config:
         return plan.print_config(problem.grid, example, problem)
     check_url(options.storage)
+    refuse_changed(point.plain for point in example)
     plain = [point.without(list(problem.space)) for point in example]
     saying.over()
     console = many_runs.console_for_progress(options)

@@ -2,13 +2,14 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lit_byz.errors import BadRequest
 
 
-def as_typed(settings: Sequence[str] | Mapping[str, Any]) -> list[str]:
+def as_typed(settings: Iterable[str] | Mapping[str, Any]) -> list[str]:
     """Settings as ``key=value`` texts, each a word of a command line.
 
     >>> as_typed({"train": {"lr": 0.1}, "train.steps": 5, "clip": ["none", "arc"]})
@@ -16,12 +17,22 @@ def as_typed(settings: Sequence[str] | Mapping[str, Any]) -> list[str]:
     """
     if isinstance(settings, Mapping):
         return list(_flat(settings))
-    if isinstance(settings, str):
-        raise BadRequest(f"settings = {settings!r}: must be a list of key=value, or a mapping")
-    for word in settings:
+    words = _words(settings)
+    for word in words:
         if not isinstance(word, str) or word.startswith("-"):
             raise BadRequest(f"settings: {word!r}: must be key=value; options are arguments here")
-    return list(settings)
+    return words
+
+
+def _words(settings: Iterable[str]) -> list[str]:
+    """Settings that are no mapping, in a list: a generator can be read only once."""
+    try:
+        found = None if isinstance(settings, str) else iter(settings)
+    except TypeError:
+        found = None
+    if found is None:
+        raise BadRequest(f"settings = {settings!r}: must be a list of key=value, or a mapping")
+    return list(found)
 
 
 def _flat(settings: Mapping[str, Any], above: str = "") -> Iterator[str]:
@@ -44,9 +55,31 @@ def _typed(value: Any, key: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays, ranges and tuples as what they hold."""
+    """NumPy's numbers and arrays and ranges as what they hold, paths and classes as text."""
+    if isinstance(value, type):
+        return _name(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, range):
         return list(value)
     raise TypeError(f"a {type(value).__name__}")
+
+
+def _name(kind: type) -> str:
+    """What chooses a class: its registered name, or its dotted path."""
+    if "." in kind.__qualname__:
+        raise TypeError(
+            f"the class {kind.__qualname__} is inside a class or a function and cannot be named; "
+            "put it at the top of its module"
+        )
+    path = f"{kind.__module__}.{kind.__qualname__}"
+    return _registered(kind, path) if path.startswith("lit_byz.") else path
+
+
+def _registered(kind: type, path: str) -> str:
+    from lit_byz.config.components import GROUPS, registry
+
+    names = (registry(group).name_of(kind) for group in GROUPS)
+    return next((name for name in names if name != path), path)

@@ -207,9 +207,16 @@ def _output_of(_class: type, section: str, shape: tuple[int, ...], classes: int)
     """
     import torch
 
+    from lit_byz.models import is_unsized
+
     settings = json.loads(section)
     with torch.random.fork_rng(devices=[]), _place_of(settings, shape, classes), threads(1):
         model = build("model", settings, shape=shape, classes=classes)
+        if is_unsized(model):
+            raise BadRequest(
+                f"model={settings['name']}: has layers without sizes, such as LazyLinear; give all "
+                "sizes in its constructor, which gets shape and classes if it has these arguments"
+            )
         try:
             with torch.no_grad():
                 returned = model.eval()(torch.zeros(2, *shape))

@@ -5,7 +5,7 @@ signature of the constructor is the section's schema: a new component declares n
 """
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -38,7 +38,6 @@ _GIVEN = {"model": frozenset({"shape", "classes"})}
 _FOLLOWED = {
     **{(group, "f"): "${server.f}" for group in ("clip", "mix", "rule")},
     **{(group, "seed"): "${seed}" for group in GROUPS},
-    ("attack", "beta"): "${train.momentum}",  # attackers who imitate the workers' momentum
 }
 
 
@@ -72,13 +71,35 @@ def component_fields(group: str, name: str) -> tuple[list[Field], bool]:
 @lru_cache(maxsize=1024)
 def _fields_of(group: str, made_of: type) -> tuple[list[Field], bool]:
     found, takes_others = constructor_fields(made_of)
-    given = _GIVEN.get(group, frozenset())
+    own = _OWN_KEYS.get(group, ())
+    aside = {"name", *(field.name for field in own), *_GIVEN.get(group, ())}
+    _refuse_taken(group, made_of, found)
     fields = [
-        replace(field, default=_FOLLOWED.get((group, field.name), field.default))
+        replace(field, default=_default(group, made_of, field))
         for field in found
-        if field.name not in given
+        if field.name not in aside and field.is_setting
     ]
-    return [*fields, *_OWN_KEYS.get(group, ())], takes_others
+    return [*fields, *own], takes_others
+
+
+def _refuse_taken(group: str, made_of: type, fields: Sequence[Field]) -> None:
+    """A key of the section's own gives no argument: one of that name has to have a default."""
+    taken = {"name", *(field.name for field in _OWN_KEYS.get(group, ()))}
+    for field in fields:
+        if field.name in taken and field.default is REQUIRED:
+            raise BadRequest(
+                f"{group}={made_of.__module__}.{made_of.__qualname__}: its argument "
+                f"'{field.name}' is taken by the key {group}.{field.name}; call it otherwise"
+            )
+
+
+def _default(group: str, made_of: type, field: Field) -> Any:
+    """A field's default: its own, or a reference to the key that it follows."""
+    # Attackers who imitate the workers' momentum; another's beta may be anything.
+    imitates = group == "attack" and field.name == "beta"
+    if imitates and (field.default is REQUIRED or issubclass(made_of, registry("attack")["lf"])):
+        return "${train.momentum}"
+    return _FOLLOWED.get((group, field.name), field.default)
 
 
 def split_option(group: str, option: str) -> tuple[str, dict[str, Any]]:

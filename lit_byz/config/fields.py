@@ -62,6 +62,11 @@ class Field:
     text: str = ""
     domain: Domain | None = None
 
+    @property
+    def is_setting(self) -> bool:
+        """Whether its default can be written: a class or a function is the constructor's own."""
+        return self.default is REQUIRED or _is_written(self.default)
+
     def check(self, section: str, value: Any) -> Any:
         """``value`` in the type of this field, or a ``BadRequest`` that names the key."""
         key = f"{section}.{self.name}" if section else self.name
@@ -116,15 +121,29 @@ def constructor_fields(component: type) -> tuple[list[Field], bool]:
     except ValueError:
         return [], True  # a class of a C extension may not tell: calling it will
     found, takes_others = [], False
+    items = dataclasses.fields(component) if dataclasses.is_dataclass(component) else ()
+    factories: dict[str, Any] = {item.name: item.default_factory for item in items}
     for name, parameter in parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_others = True
         elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             default = parameter.default
+            if type(default).__name__ == "_HAS_DEFAULT_FACTORY_CLASS":  # as dataclasses have it
+                default = factories[name]()
             if isinstance(default, tuple):
                 default = list(default)
-            found.append(Field(name, hints.get(name, Any), default))
+            unsaid = list if isinstance(default, list) else Any
+            found.append(Field(name, hints.get(name, unsaid), default))
     return found, takes_others
+
+
+def _is_written(value: Any) -> bool:
+    """Whether a value is one of YAML's."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_written, value))
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_written(value[key]) for key in value)
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def describe(hint: Any) -> str:

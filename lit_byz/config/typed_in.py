@@ -5,16 +5,20 @@ defaults, and whatever else of the session they name.
 """
 
 import functools
-from types import CodeType, FunctionType, ModuleType
+from collections.abc import Mapping
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-# What Python itself puts into a class; texts change no result.
+# What Python itself puts into a class; texts change no result. Of a data class's fields, its
+# methods have what counts.
 ASIDE = frozenset(
     {
         *("__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__"),
-        *("_abc_impl", "__abstractmethods__"),
+        *("_abc_impl", "__abstractmethods__", "__dataclass_fields__"),
     }
 )
+# They are what they show.
+PLAIN = (int, float, complex, str, bytes, range, type(None), type(...))
 
 
 def made_of(kind: "type[Any]", session: ModuleType) -> str:
@@ -25,20 +29,25 @@ def made_of(kind: "type[Any]", session: ModuleType) -> str:
 class _Reader:
     def __init__(self, session: ModuleType) -> None:
         self.session = session
-        self.seen: set[int] = set()
+        self.seen: dict[int, int] = {}
 
     def of(self, value: Any) -> str:
         if id(value) in self.seen:
-            return "as above"
+            return f"as {self.seen[id(value)]}"
         if isinstance(value, CodeType):
             return self._code(value)
         if isinstance(value, ModuleType):
             return value.__name__
         if isinstance(value, type | FunctionType):
-            self.seen.add(id(value))
+            self.seen[id(value)] = len(self.seen)
             if value.__module__ != self.session.__name__:
                 return f"{value.__module__}.{value.__qualname__}"
             return self._class(value) if isinstance(value, type) else self._function(value)
+        if isinstance(value, PLAIN):
+            return repr(value)
+        self.seen[id(value)] = len(self.seen)
+        if hasattr(value, "tolist"):  # an array, or a tensor, of which the text is cut short
+            return repr([str(value.dtype), value.tolist()])
         inside = _inside(value)
         return repr(value) if inside is None else repr([self.of(each) for each in inside])
 
@@ -48,7 +57,7 @@ class _Reader:
 
     def _function(self, function: FunctionType) -> str:
         held = [self.of(cell.cell_contents) for cell in function.__closure__ or ()]
-        given = [function.__defaults__, function.__kwdefaults__]
+        given = [self.of(function.__defaults__), self.of(function.__kwdefaults__)]
         return repr([self.of(function.__code__), given, held])
 
     def _code(self, code: CodeType) -> str:
@@ -59,11 +68,19 @@ class _Reader:
 
 
 def _inside(value: Any) -> list[Any] | None:
-    """What something is made of that only wraps it; None where it is what it shows."""
+    """The parts of something; None where it is what it shows."""
     if isinstance(value, staticmethod | classmethod):
         return [value.__func__]
+    if isinstance(value, MethodType):
+        return [value.__func__, value.__self__]
     if isinstance(value, property):
         return [value.fget, value.fset, value.fdel]
     if isinstance(value, functools.partial):
         return [value.func, value.args, value.keywords]
-    return sorted(value, key=repr) if isinstance(value, frozenset) else None
+    if isinstance(value, list | tuple):
+        return [type(value), *value]
+    if isinstance(value, set | frozenset):
+        return [type(value), *sorted(value, key=repr)]
+    if isinstance(value, Mapping):
+        return [type(value), *(part for item in value.items() for part in item)]
+    return [type(value), vars(value)] if hasattr(value, "__dict__") else None

@@ -1,10 +1,13 @@
 """What a data set is."""
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from lit_byz.data._raw import RawImages
 from lit_byz.errors import BadRequest
@@ -77,8 +80,8 @@ class Dataset(ABC):
     to_write: ClassVar[tuple[str, ...]] = ("read", "load")
     classes: ClassVar[int]
     shape: ClassVar[tuple[int, ...]]
-    mean: ClassVar[tuple[float, ...]] = (0.0,)  # per channel or feature, or one for all
-    std: ClassVar[tuple[float, ...]] = (1.0,)
+    mean: ClassVar[float | Sequence[float]] = (0.0,)  # per channel or feature, or one for all
+    std: ClassVar[float | Sequence[float]] = (1.0,)
     random_flip: bool = False  # flip training images horizontally, each with probability 1/2
     doubled: bool = False  # add the horizontally flipped images to the training set
 
@@ -96,7 +99,7 @@ class Dataset(ABC):
         """
 
     def _checked(self, root: str | Path | None) -> RawImages:
-        raw = RawImages.of(self.name, self.read(root))
+        raw = RawImages.of(self.name, _read(self, root))
         raw.check(self.name, self.shape, self.classes)
         if (self.random_flip or self.doubled) and len(self.shape) != 3:
             raise BadRequest(
@@ -104,11 +107,7 @@ class Dataset(ABC):
                 f"(channels, height, width), and its shape is {tuple(self.shape)}"
             )
         for key in ("mean", "std"):
-            if len(getattr(self, key)) not in (1, *self.shape[:1]):
-                raise BadRequest(
-                    f"data set '{self.name}': {key} has {len(getattr(self, key))} values; it must "
-                    f"have one, or one for each of {self.shape[0]} channels or features"
-                )
+            _numbers(self, key)
         return raw
 
     def load(self, root: str | Path | None = None) -> "ImageData":
@@ -117,8 +116,8 @@ class Dataset(ABC):
 
         return ImageData(
             self._checked(root),
-            mean=self.mean,
-            std=self.std,
+            mean=_numbers(self, "mean"),
+            std=_numbers(self, "std"),
             random_flip=self.random_flip,
             doubled=self.doubled,
         )
@@ -141,3 +140,37 @@ class Dataset(ABC):
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
         return f"{type(self).__name__}({settings})"
+
+
+def _read(dataset: Dataset, root: str | Path | None) -> Any:
+    """What ``dataset.read`` returns, if it can be called as it should."""
+    try:
+        return dataset.read(root)
+    except TypeError:
+        try:
+            inspect.signature(dataset.read).bind(root)
+        except TypeError:
+            takes = inspect.signature(type(dataset).read)
+            must = "read must take the arguments (self, root)"
+            raise BadRequest(f"data set '{dataset.name}': {must}, got {takes}") from None
+        raise
+
+
+def _numbers(dataset: Dataset, key: str) -> tuple[float, ...]:
+    """``mean`` or ``std``: one number for all channels or features, or one for each."""
+    given, what = getattr(dataset, key), f"data set '{dataset.name}': {key}"
+    try:
+        found = np.atleast_1d(np.asarray(given))
+    except (TypeError, ValueError, RuntimeError):  # ragged, or not on the CPU
+        found = np.empty(0, object)
+    if found.dtype.kind not in "fiu" or found.ndim != 1:
+        raise BadRequest(f"{what} = {given!r}: must be a number, or a list of numbers")
+    if len(found) not in (1, *dataset.shape[:1]):
+        raise BadRequest(
+            f"{what} has {len(found)} values; it must have one, or one for each of "
+            f"{dataset.shape[0]} channels or features"
+        )
+    if not np.isfinite(found).all() or (key == "std" and (found <= 0).any()):
+        above = " and greater than 0" if key == "std" else ""
+        raise BadRequest(f"{what} = {given!r}: must be finite{above}")
+    return tuple(map(float, found))

@@ -42,6 +42,10 @@ class RawImages:
                 f"data set '{name}': read must return four arrays, the training inputs and their "
                 f"labels, the test inputs and their labels, got {got}"
             )
+        for part, array in zip(cls.__dataclass_fields__, given, strict=True):
+            count = np.ma.count_masked(array) if isinstance(array, np.ma.MaskedArray) else 0
+            if count:
+                raise BadRequest(f"data set '{name}': {part} has {count} masked entries; fill them")
         try:
             x, y, x_test, y_test = (np.asarray(part) for part in given)
         except (TypeError, ValueError, RuntimeError) as error:  # ragged, or not on the CPU
@@ -80,11 +84,7 @@ class RawImages:
                     f"data set '{name}': {part}_images is {images.dtype}, and train_images is "
                     f"{self.train_images.dtype}"
                 )
-            if images.dtype != np.uint8 and not np.isfinite(images).all():
-                count = int((~np.isfinite(images)).sum())
-                raise BadRequest(
-                    f"data set '{name}': {part}_images has {count} values that are not finite"
-                )
+            _check_finite(f"data set '{name}': {part}_images", images)
             if labels.dtype != np.int64 or labels.shape != images.shape[:1]:
                 raise BadRequest(
                     f"data set '{name}': {part}_labels is {labels.dtype} of shape {labels.shape}; "
@@ -95,6 +95,23 @@ class RawImages:
                     f"data set '{name}': {part}_labels run from {labels.min()} to {labels.max()}; "
                     f"they must be within 0 … {classes - 1}"
                 )
+
+
+def _check_finite(what: str, images: np.ndarray) -> None:
+    """Refuse numbers that are not finite, or are not in the 32 bits that models compute with."""
+    if images.dtype == np.uint8:
+        return
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(images.astype(np.float32, copy=False))
+    if finite.all():
+        return
+    count = int((~np.isfinite(images)).sum())
+    if count:
+        raise BadRequest(f"{what} has {count} values that are not finite")
+    raise BadRequest(
+        f"{what} has {int((~finite).sum())} values beyond ±{np.finfo(np.float32).max:.3g}, the "
+        "largest of 32 bits, with which models compute"
+    )
 
 
 def _kind(found: Any) -> str:

@@ -12,12 +12,14 @@ from omegaconf import DictConfig, OmegaConf
 from torch.nn.functional import cross_entropy, nll_loss
 
 from lit_byz._passwords import without_secrets_of
+from lit_byz._warn import warn
 from lit_byz.config.components import build, build_model
-from lit_byz.config.compose import compose
+from lit_byz.config.compose import compose, to_plain
+from lit_byz.config.identity import changed_classes
 from lit_byz.errors import BadRequest, RunFailed
 from lit_byz.tracking.claims import ClaimLost
 from lit_byz.tracking.runs import TrackedRun
-from lit_byz.tracking.store import Store, open_store
+from lit_byz.tracking.store import CODE, Store, open_store
 from lit_byz.training.settings import loss_of
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ def _save_for_mlflow(
     import mlflow.pytorch
     from mlflow.models import infer_signature
 
+    _warn_if_changed(store, run_id, config)
     model = build_model(config)
     model.load_state_dict(state)
     dataset = build("dataset", config.dataset)
@@ -118,9 +121,18 @@ def load_model(run_id: str, which: str = "final", *, uri: str | None = None) -> 
         raise BadRequest(
             f"run {run_id}: has kept no {which} parameters; tracking.model={which} keeps them"
         )
+    _warn_if_changed(store, run_id, config)
     model = build_model(config)
     model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     return model.eval()
+
+
+def _warn_if_changed(store: Store, run_id: str, config: DictConfig) -> None:
+    """Old parameters in a new model need not be what was trained."""
+    run = store.run(run_id)
+    code = "" if run is None else run.data.tags.get(CODE, "")
+    for path in changed_classes(to_plain(config), ("model", "dataset"), code):
+        warn(f"run {run_id}: {path} has changed since; what is found now may not be the run's")
 
 
 @torch.no_grad()

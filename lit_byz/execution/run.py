@@ -3,7 +3,7 @@
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 from lit_byz.config.as_typed import as_typed
 from lit_byz.config.compose import compose, to_plain
-from lit_byz.config.identity import Identity, identify, of_callbacks
+from lit_byz.config.identity import Identity, identify, of_callbacks, refuse_changed
 from lit_byz.config.own_data import forget_data
 from lit_byz.execution import checkpoints
 from lit_byz.execution.assemble import (
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    config: DictConfig | Mapping[str, Any] | Sequence[str] = (),
+    config: DictConfig | Mapping[str, Any] | Iterable[str] = (),
     *,
     callbacks: "Sequence[Callback]" = (),
     progress: bool = False,
@@ -62,8 +62,8 @@ def train(
 
     ``config`` is a composed config, a list of ``key=value`` overrides, or a mapping of settings,
     ``{"train": {"steps": 5}}`` or ``{"train.steps": 5}``. With ``stop_above`` the run may end once
-    its maximal accuracy has reached that value. Under ``resume=auto`` no two processes compute the
-    same run: the second waits for the first.
+    its maximal accuracy has reached that value. Under ``resume=auto``, and without
+    tracking, no two processes compute the same run at once: the second waits for the first.
     ``callbacks`` may change training, and are a part of the run's identity.
     """
     settings = _composed(config)
@@ -109,7 +109,7 @@ def train_attempt(
         # Another process has taken it over; its result is ours, too.
 
 
-def _composed(config: DictConfig | Mapping[str, Any] | Sequence[str]) -> DictConfig:
+def _composed(config: DictConfig | Mapping[str, Any] | Iterable[str]) -> DictConfig:
     return config if isinstance(config, DictConfig) else compose(as_typed(config))
 
 
@@ -117,6 +117,7 @@ def _identity(config: DictConfig, callbacks: "Sequence[Callback]") -> Identity:
     """A run's identity; going on from another run's checkpoint makes it a run of its own."""
     forget_data()  # a user's own may have changed since the last run
     plain = to_plain(config)
+    refuse_changed([plain])
     origin = of_callbacks(callbacks)
     given = checkpoint_given(config)
     if given is not None and config.resume_as == "new":

@@ -9,6 +9,7 @@ from lightning.pytorch.callbacks import Callback
 
 from lit_byz._passwords import without_secrets_of
 from lit_byz.config.compose import as_config
+from lit_byz.config.identity import refuse_other_code
 from lit_byz.errors import disk_fails, disk_is_full
 from lit_byz.execution.result import TrainResult
 from lit_byz.execution.run import train_attempt
@@ -69,6 +70,7 @@ def compute(task: Task, report: Callable[[Progress], None]) -> Outcome:
     """
     reporter = _Reporter(task.identity, report, task.judged_on)
     try:
+        refuse_other_code(task.config, task.code.code)
         config = as_config({**task.config, "resume": "auto"})
         attempt = Attempt(config, task.code, task.parent_run_id, task.name)
         with told_to(reporter.tell, store_of(attempt).patience):

@@ -10,7 +10,7 @@ its constructor gets ``shape`` and ``classes`` if it has arguments of these name
 """
 
 from lit_byz.models._cnn import CNNCifar, CNNMnist
-from lit_byz.models._initialise import initialise, parameter_count
+from lit_byz.models._initialise import initialise, is_unsized, parameter_count
 from lit_byz.models._linear import MLP, LogisticRegression
 from lit_byz.models._registry import MODELS
 from lit_byz.models._resnet import ResNet18
@@ -23,5 +23,6 @@ __all__ = [
     "LogisticRegression",
     "ResNet18",
     "initialise",
+    "is_unsized",
     "parameter_count",
 ]

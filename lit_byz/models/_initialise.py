@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from lit_byz._checks import check_integer, check_number
 from lit_byz._streams import Stream, seeded_torch
@@ -28,10 +29,20 @@ def initialise(make: Callable[[], nn.Module], seed: int, scale: float = 1.0) -> 
     # Only the CPU's generator: models are made on the CPU and moved afterwards.
     with seeded_torch(seed, Stream.INITIAL):
         model = make()
+    if is_unsized(model):
+        raise ValueError(
+            f"initialise: {type(model).__name__} has layers without sizes, such as LazyLinear; "
+            "give all sizes in its constructor"
+        )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(scale)
     return model
+
+
+def is_unsized(model: nn.Module) -> bool:
+    """Whether a model has layers that take their sizes from the first inputs, as LazyLinear."""
+    return any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers()))
 
 
 def parameter_count(model: nn.Module) -> int:

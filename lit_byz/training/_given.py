@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from torch import nn
 
 from lit_byz.attacks import Attack, NoAttack
-from lit_byz.robust import RobustAggregator, Rule
 from lit_byz.training.settings import TrainSettings
 
 
@@ -14,15 +13,6 @@ def checked_model(given: object) -> nn.Module:
     if isinstance(given, nn.Module):
         return given
     raise TypeError(f"RobustDSGD: model must be an nn.Module, got {given!r}")
-
-
-def server_of(given: object) -> RobustAggregator:
-    """The server; a rule by itself is one that neither clips nor mixes."""
-    if isinstance(given, Rule):
-        return RobustAggregator(given)
-    if isinstance(given, RobustAggregator):
-        return given
-    raise TypeError(f"RobustDSGD: server must be a RobustAggregator or a Rule, got {given!r}")
 
 
 def attack_of(given: object) -> Attack:

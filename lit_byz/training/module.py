@@ -1,11 +1,12 @@
 """Robust-DSGD as a LightningModule: all workers of a round, the attack and the server in one step.
 
 >>> from lit_byz.attacks import SignFlip
->>> from lit_byz.models import MODELS
+>>> from lit_byz.models import MODELS, initialise
 >>> from lit_byz.robust import ARC, CWTM, NNM, RobustAggregator
 >>> from lit_byz.training import WorkerData
 >>> server = RobustAggregator(CWTM(f=1), clip=ARC(f=1), mix=NNM(f=1))
->>> module = RobustDSGD(MODELS["logreg"](), server, SignFlip(), f=1)
+>>> model = initialise(MODELS["logreg"], seed=1)
+>>> module = RobustDSGD(model, server, SignFlip(), f=1, seed=1)
 >>> data = WorkerData("digits", "extreme", workers=10, batch_size=10, seed=1)
 
 and then, with a trainer of Lightning's own, ``trainer.fit(module, datamodule=data)``.
@@ -25,10 +26,10 @@ from lit_byz._streams import Stream, seed_torch
 from lit_byz._warn import warn
 from lit_byz.attacks import Attack, Move, NoAttack, Scene, State
 from lit_byz.robust import Basis, RobustAggregator, Rule
-from lit_byz.robust.vectors import NothingFinite
+from lit_byz.robust.vectors import NothingFinite, as_server
 from lit_byz.training._divided import Divided
 from lit_byz.training._flat import FlatParameters
-from lit_byz.training._given import attack_of, checked_model, server_of, settings_of
+from lit_byz.training._given import attack_of, checked_model, settings_of
 from lit_byz.training._guest import Farewell, welcome
 from lit_byz.training._judged import Judged, state_of
 from lit_byz.training._serve import serve
@@ -44,10 +45,12 @@ class RobustDSGD(Judged):
 
     The data come from the trainer's :class:`WorkerData`, or are given as ``data``. ``momentums``
     holds the honest workers' vectors, and in its last row what the attackers write. All randomness
-    comes from ``seed`` and the step's number, so a run can go on from any step. Validation logs
-    ``test/accuracy`` and ``test/loss``, and ``val/…`` where the data hold images out. While it is
-    trained, some layers of ``model`` are replaced; afterwards it is as it was given, with its last
-    parameters. ``iterate`` is θ̂ by name, where the settings ask for it and the run came to it.
+    of training comes from ``seed`` and the step's number, so a run can go on from any step; the
+    parameters that ``model`` begins with are the caller's (:func:`lit_byz.models.initialise`).
+    Validation logs ``test/accuracy`` and ``test/loss``, and ``val/…`` where the data hold images
+    out. While it is trained, some layers of ``model`` are replaced; afterwards it is as it was
+    given, with its last parameters. ``iterate`` is θ̂ by name, where the settings ask for it and the
+    run came to it.
     """
 
     momentums: Tensor
@@ -69,7 +72,7 @@ class RobustDSGD(Judged):
         self.save_hyperparameters(ignore=["model", "server", "attack", "data"])
         self.automatic_optimization = False
         self.model = checked_model(model)
-        self.server = server_of(server)
+        self.server = as_server(self, server)
         self.attack = attack_of(attack)
         self.f = f
         self.settings = made

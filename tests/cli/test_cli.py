@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 from omegaconf import DictConfig
 
 from lit_byz.cli.command import command, guarded
@@ -45,6 +46,7 @@ def test_runs_with_the_config_and_its_own_options() -> None:
         (KeyError("x\ny"), 1, "error: KeyError: 'x\\ny'\n"),
         (RuntimeError("two\nlines"), 1, "error: RuntimeError: two lines\n"),
         (KeyboardInterrupt(), 130, "error: interrupted\n"),
+        (SIGTERMException(), 130, "error: interrupted\n"),
     ],
 )
 def test_exit_codes(

@@ -1,13 +1,16 @@
 """A user's own classes and config files, outside the package."""
 
-import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.config._own import written
+
 USER_MODULE = """
+    import math
+
     from torch import nn
 
     from lit_byz.robust import Rule
@@ -15,8 +18,9 @@ USER_MODULE = """
     class TinyModel(nn.Module):
         def __init__(self, shape, classes: int, width: int = 3) -> None:
             super().__init__()
+            inner = nn.Linear(math.prod(shape), width)
             self.layers = nn.Sequential(
-                nn.Flatten(), nn.LazyLinear(width), nn.ReLU(), nn.Linear(width, classes)
+                nn.Flatten(), inner, nn.ReLU(), nn.Linear(width, classes)
             )
 
         def forward(self, images):
@@ -47,10 +51,9 @@ USER_MODULE = """
 @pytest.fixture
 def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of an importable module that is no part of the package."""
-    (tmp_path / "a_users_module.py").write_text(textwrap.dedent(USER_MODULE))
     monkeypatch.syspath_prepend(tmp_path)
-    yield "a_users_module"
-    sys.modules.pop("a_users_module", None)
+    with written(tmp_path, "a_users_module", USER_MODULE) as name:
+        yield name
 
 
 @pytest.fixture

@@ -1,10 +1,14 @@
 """The constructor's signature as a schema."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+from torch import Tensor, nn
 
+from lit_byz.config.components import build
+from lit_byz.config.compose import compose
 from lit_byz.config.fields import REQUIRED, Domain, Field, constructor_fields, describe
 from lit_byz.errors import BadRequest
 
@@ -89,6 +93,54 @@ def test_signature_of_a_class() -> None:
     assert [field.default for field in fields] == [REQUIRED, [1, 2], None]
     assert [field.hint for field in fields] == [int, Sequence[int], Any]
     assert takes_others
+
+
+def test_defaults_of_a_data_class() -> None:
+    @dataclass
+    class Component:
+        f: int
+        sizes: list[int] = field(default_factory=lambda: [1, 2])
+        pair: tuple[int, int] = field(default_factory=lambda: (3, 4))
+
+    fields, _ = constructor_fields(Component)
+    assert [each.default for each in fields] == [REQUIRED, [1, 2], [3, 4]]
+    assert constructor_fields(type("Below", (Component,), {}))[0] == fields
+
+
+def test_defaults_that_cannot_be_written() -> None:
+    class Component:
+        def __init__(
+            self,
+            f: int,
+            sizes: Any = ((1, 2), None),
+            activation: Any = dict,
+            look: Any = len,
+            names: Any = frozenset(),
+        ) -> None:
+            pass
+
+    fields, _ = constructor_fields(Component)
+    assert [each.is_setting for each in fields] == [True, True, False, False, False]
+
+
+class Net(nn.Module):
+    def __init__(self, shape: Any = nn.Module, hidden: int = 4, activation: Any = nn.ReLU) -> None:
+        super().__init__()
+        self.made_of = shape, hidden, activation
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(784, 10), activation())
+
+    def forward(self, x: Tensor) -> Any:
+        return self.layers(x)
+
+
+def test_a_default_that_no_file_could_hold_is_the_class_s_own() -> None:
+    name = f"{__name__}.Net"
+    config = compose([f"model={name}", "model.hidden=5"])
+    assert set(config.model) == {"name", "hidden", "init_scale"}
+    made = build("model", config.model, shape=(1, 8, 8), classes=10)
+    assert made.made_of == ((1, 8, 8), 5, nn.ReLU)
+    with pytest.raises(BadRequest, match=r"unknown key 'activation' of model=.*: .*hidden"):
+        compose([f"model={name}", "model.activation=relu"])
 
 
 def test_classes_that_say_little() -> None:

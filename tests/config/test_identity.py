@@ -216,6 +216,49 @@ def half(x):
 tell()
 scale = 3.0
 tell()
+
+import numpy as np
+import torch
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+class Table:
+    def __init__(self):
+        self.rows = {"a": [half], "b": np.zeros(5000)}
+    def at(self, place):
+        return self.rows["b"][place]
+table = Table()
+table.rows["again"] = table
+weights = torch.ones(5000)
+
+@dataclass(frozen=True)
+class Mine(Rule):
+    power: float = 1.0
+    places: list = field(default_factory=lambda: [2])
+    look: Callable = table.at
+    def aggregate(self, x):
+        return x.mean(0) * weights[0] * self.look(self.places[0])
+tell()
+table.rows["b"][2500] = 1
+tell()
+weights[2500] = 2
+tell()
+def half(x):
+    return x / 8
+table.rows["a"] = [half]
+tell()
+Table.at = lambda self, place: 1.0
+tell()
+
+def other(x):
+    return -x
+chosen, known = half, [half, other]
+class Mine(Rule):
+    def aggregate(self, x):
+        return known[0](x) + chosen(x)
+tell()
+chosen = other
+tell()
 """
 
 
@@ -234,5 +277,5 @@ def test_a_class_that_was_typed_into_a_session() -> None:
     ]
     first, again, *others = told[0]
     assert first == again
-    assert len({first, *others}) == 4
+    assert len({first, *others}) == 11
     assert told[1] == told[0]

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from lit_byz.config.components import CALLBACKS, GROUPS, component, registry
 from lit_byz.config.compose import compose
 from lit_byz.errors import BadRequest
 from lit_byz.execution.ray_worker import Place
+from tests.config._own import refused, written
 
 Write = Callable[[str, str], Path]
 BASES = {
@@ -55,17 +55,9 @@ MINE = """
 @pytest.fixture
 def mine(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of a module in the working directory."""
-    (tmp_path / "lies_here.py").write_text(textwrap.dedent(MINE))
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    yield "lies_here"
-    sys.modules.pop("lies_here", None)
-
-
-def refused(*overrides: str) -> str:
-    with pytest.raises(BadRequest) as caught:
-        compose(overrides)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    with written(tmp_path, "lies_here", MINE) as name:
+        yield name
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -142,8 +134,8 @@ def test_a_file_in_place_of_one_of_the_package(mine: str, write: Write, tmp_path
     write("rule/cwtm.yaml", "name: lies_here.Mine")
     assert refused() == (
         "rule 'lies_here.Mine': lies_here is not installed, and a config file alone cannot have it "
-        "imported; if you trust it, write lies_here.Mine on the command line or set "
-        "LIT_BYZ_IMPORT=lies_here"
+        "imported; if you trust it, write lies_here.Mine on the command line, import "
+        "lies_here in Python, or set LIT_BYZ_IMPORT=lies_here"
     )
     assert not (tmp_path / "called").exists()
     assert not (tmp_path / "imported").exists()

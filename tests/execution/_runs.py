@@ -28,12 +28,12 @@ USERS_PARTS = """\
     class TinyNet(nn.Module):
         output = "log_probabilities"
 
-        def __init__(self, shape, classes: int) -> None:
+        def __init__(self, shape, classes: int, activation=nn.ReLU) -> None:
             super().__init__()
             self.layers = nn.Sequential(
-                nn.Conv2d(shape[0], 4, 5, stride=3), nn.ReLU(), nn.BatchNorm2d(4), nn.Dropout(0.2),
-                nn.Flatten(), nn.Linear(256, 8), nn.Dropout(0.2), nn.Linear(8, classes),
-                nn.LogSoftmax(dim=-1),
+                nn.Conv2d(shape[0], 4, 5, stride=3), activation(), nn.BatchNorm2d(4),
+                nn.Dropout(0.2), nn.Flatten(), nn.Linear(256, 8), nn.Dropout(0.2),
+                nn.Linear(8, classes), nn.LogSoftmax(dim=-1),
             )
 
         def forward(self, images):

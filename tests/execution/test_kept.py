@@ -1,6 +1,9 @@
 """Models that runs keep: their files, loading them again, what the command shows of them."""
 
+import importlib
 import json
+import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +79,30 @@ def test_models_come_back_in_evaluation_mode(tmp_path: Path) -> None:
         with torch.no_grad():
             right = sum(int((model(x).argmax(1) == y).sum()) for x, y in images.test_batches())
         assert right / images.test_size == pytest.approx(result.accuracy)
+
+
+def test_a_model_whose_class_has_changed_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its old parameters in new code may be another model."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("LIT_BYZ_IMPORT", "shifting")
+    uri, file = new_store(tmp_path), tmp_path / "shifting.py"
+    file.write_text(
+        "from lit_byz.models import LogisticRegression\n"
+        "class Net(LogisticRegression):\n"
+        "    def forward(self, x):\n"
+        "        return super().forward(x)\n"
+    )
+    run_id = str(train([*SMALL, "model=shifting.Net", f"tracking.uri={uri}"]).run_id)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        load_model(run_id, uri=uri)
+    file.write_text(file.read_text().replace("forward(x)", "forward(-x)"))
+    importlib.reload(sys.modules["shifting"])
+    with pytest.warns(UserWarning, match=rf"run {run_id}: shifting\.Net has changed since"):
+        load_model(run_id, uri=uri)
+    del sys.modules["shifting"]
 
 
 def test_sweeps_keep_none_unless_they_are_told(

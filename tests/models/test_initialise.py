@@ -56,3 +56,9 @@ def test_initialisation_in_a_constructor_counts() -> None:
 def test_bad_arguments(seed: int, scale: float) -> None:
     with pytest.raises((ValueError, TypeError), match=r"^initialise: (seed|scale) must be "):
         initialise(MODELS["logreg"], seed, scale)
+
+
+@pytest.mark.parametrize("layer", [nn.LazyLinear(3), nn.LazyBatchNorm1d(affine=False)])
+def test_layers_without_sizes(layer: nn.Module) -> None:
+    with pytest.raises(ValueError, match=r"^initialise: Sequential has layers without sizes, such"):
+        initialise(lambda: nn.Sequential(layer), seed=1)
