@@ -9,6 +9,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from lit_byz import _loaded
 from lit_byz import _torchvision as _torchvision  # must come before anything that imports lightning
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from lit_byz.execution.kept import load_model as load_model
     from lit_byz.execution.result import TrainResult as TrainResult
     from lit_byz.execution.run import train as train
+
+_loaded.look_on()  # at once: of modules that are loaded before, it is not known what they said
 
 __version__ = "0.1.0"
 __all__ = ["TrainResult", "breakdown", "init_scaling", "load_model", "sweep", "train", "tune"]

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -46,12 +47,22 @@ def _flat(settings: Mapping[str, Any], above: str = "") -> Iterator[str]:
 
 def _typed(value: Any, key: str) -> str:
     """A value as YAML in one line."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     try:
-        return json.dumps(value, ensure_ascii=False, default=_plain)
+        return _yaml(value)
     except (TypeError, ValueError) as error:
         raise BadRequest(f"{key} = {value!r}: cannot be written as a setting: {error}") from error
+
+
+def _yaml(value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    if value is None or isinstance(value, bool | int | float | str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_yaml, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_yaml(str(k))}: {_yaml(value[k])}' for k in value)}}}"
+    return _yaml(_plain(value))
 
 
 def _plain(value: Any) -> Any:
@@ -75,6 +86,8 @@ def _name(kind: type) -> str:
             "put it at the top of its module"
         )
     path = f"{kind.__module__}.{kind.__qualname__}"
+    if getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is not kind:
+        raise TypeError(f"{path} is another class now, or none; give the one that has this name")
     return _registered(kind, path) if path.startswith("lit_byz.") else path
 
 

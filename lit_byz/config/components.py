@@ -181,6 +181,9 @@ def build(group: str, section: Mapping[str, Any] | DictConfig, **given: Any) -> 
         arguments.pop(field.name, None)
     fields, takes_others = constructor_fields(made_of)
     taken = {field.name for field in fields}
+    for key in [field.name for field in fields if field.is_path]:
+        if isinstance(arguments.get(key), str):
+            arguments[key] = Path(arguments[key])
     arguments |= {key: value for key, value in given.items() if takes_others or key in taken}
     try:
         return made_of(**arguments)

@@ -8,6 +8,7 @@ import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal, Union
 
 from lit_byz.config.plain_yaml import LARGEST
@@ -61,6 +62,13 @@ class Field:
     default: Any = REQUIRED
     text: str = ""
     domain: Domain | None = None
+    is_path: bool = False  # written as text, and given to the constructor as a path
+
+    @property
+    def takes_lists(self) -> bool:
+        """Whether a list is one value of it, by its type or, without one, by its default."""
+        parts = (self.hint, *typing.get_args(self.hint))
+        return any(map(is_sequence, parts)) or (self.hint is Any and isinstance(self.default, list))
 
     @property
     def is_setting(self) -> bool:
@@ -130,11 +138,19 @@ def constructor_fields(component: type) -> tuple[list[Field], bool]:
             default = parameter.default
             if type(default).__name__ == "_HAS_DEFAULT_FACTORY_CLASS":  # as dataclasses have it
                 default = factories[name]()
-            if isinstance(default, tuple):
-                default = list(default)
-            unsaid = list if isinstance(default, list) else Any
-            found.append(Field(name, hints.get(name, unsaid), default))
+            hint = hints.get(name, Any)
+            is_path = isinstance(default, Path) or Path in (hint, *typing.get_args(hint))
+            found.append(Field(name, hint, _as_written(default), is_path=is_path))
     return found, takes_others
+
+
+def _as_written(default: Any) -> Any:
+    """A default as a file would have it: tuples as lists, NumPy's numbers as numbers, paths."""
+    if isinstance(default, tuple):
+        return list(default)
+    if type(default).__module__ == "numpy" and getattr(default, "shape", None) == ():
+        return default.item()
+    return str(default) if isinstance(default, Path) else default
 
 
 def _is_written(value: Any) -> bool:

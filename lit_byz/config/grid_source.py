@@ -7,7 +7,6 @@ grid small. Without ``experiment=`` or
 
 import copy
 import json
-import typing
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any
 from lit_byz.config import sources
 from lit_byz.config.components import GROUPS, option_fields
 from lit_byz.config.compose import FILES
-from lit_byz.config.fields import is_sequence
 from lit_byz.config.grid import Grid, Values, layered, nested
 from lit_byz.config.labels import pairs
 from lit_byz.config.own_data import forget_data, is_own
@@ -218,14 +216,13 @@ def _is_one_value(grid: Grid, key: str, value: list[Any]) -> bool:
     names = [o.get("name") if isinstance(o, Mapping) else o for o in options]
     if not any(isinstance(n, str) for n in names):
         names = [sources.load(sources.config_dir() / "base.yaml").content[group]]
-    hints = [
-        field.hint
+    return any(
+        field.takes_lists
         for option in names
         if isinstance(option, str)
         for field in option_fields(group, option)[0]
         if field.name == name
-    ]
-    return any(is_sequence(part) for hint in hints for part in (hint, *typing.get_args(hint)))
+    )
 
 
 def _options(grid: Grid, group: str) -> list[Any]:

@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 from lit_byz._numerics import NUMERICS
 from lit_byz.config.components import CALLBACKS, GROUPS, component
 from lit_byz.config.own_data import SHOWN, own_data
-from lit_byz.config.own_source import changed_since, sha256, source_of
+from lit_byz.config.own_source import changed_since, is_outdated, sha256, source_of
 from lit_byz.config.schema import ENVIRONMENT, NOT_IDENTITY
 from lit_byz.config.settled import notes, once
 from lit_byz.errors import BadRequest
@@ -74,20 +74,24 @@ def changed_classes(plain: Mapping[str, Any], groups: Sequence[str], code: str) 
 
 
 def _in_words(path: str, kind: type) -> str:
-    return f"{path} {source_of(kind)[:SHOWN]}"
+    return f"{path} {source_of(kind, path)[:SHOWN]}"
 
 
-def refuse_changed(plains: Iterable[Mapping[str, Any]]) -> None:
-    """Raise ``BadRequest`` if own classes were imported here, and their files changed since.
+def refuse_changed(plains: Iterable[Mapping[str, Any]], callbacks: Sequence[object] = ()) -> None:
+    """Raise ``BadRequest`` if own classes were imported here, and are not any more what files say.
 
     What would be computed here, and by processes that import them anew, would not be the same.
     """
-    kinds = {kind for plain in plains for _, kind in _own_classes(*_named(plain))}
-    files = sorted({file for kind in kinds for file in changed_since(kind)})
-    if files:
+    kinds = {(path, kind) for plain in plains for path, kind in _own_classes(*_named(plain))}
+    given = [type(callback) for callback in _foreign(callbacks)]
+    found = [line for path, kind in kinds for line in changed_since(kind, path)]
+    found += [line for kind in given for line in changed_since(kind)]
+    found += [
+        f"{k.__module__}.{k.__qualname__}: defined anew since" for k in given if is_outdated(k)
+    ]
+    if found:
         raise BadRequest(
-            f"{', '.join(files)}: changed since it was imported here; start Python anew, or reload "
-            "it (importlib.reload)"
+            f"{', '.join(sorted(set(found)))}; start Python anew, or reload it (importlib.reload)"
         )
 
 
@@ -169,10 +173,13 @@ def of_callbacks(callbacks: Sequence[object]) -> str:
     They may change training, so their classes' source and their settings count. The package's own
     only look on.
     """
-    foreign = [c for c in callbacks if type(c).__module__.split(".")[0] != "lit_byz"]
     described = []
-    for callback in foreign:
+    for callback in _foreign(callbacks):
         kind: Any = type(callback)
         settings = sorted((name, repr(value)) for name, value in vars(callback).items())
         described.append((kind.__qualname__, source_of(kind), settings))
-    return sha256(repr(described)) if foreign else ""
+    return sha256(repr(described)) if described else ""
+
+
+def _foreign(callbacks: Sequence[object]) -> list[object]:
+    return [c for c in callbacks if type(c).__module__.split(".")[0] != "lit_byz"]

@@ -1,52 +1,73 @@
 """The source that a user's own class is made of: its module's, and that of the modules beneath it.
 
-Of a module that is imported, the text that was imported counts, whatever its file says since. What
+Of a module that is imported, the text that was loaded counts, whatever its file says since. What
 a function imports while it runs counts by its file, whether or not it has run.
 """
 
 import ast
 import hashlib
 import importlib.util
-import inspect
-import marshal
-import os
-import site
 import sys
-import sysconfig
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from pathlib import Path
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
+from lit_byz._loaded import (
+    NO_SOURCE,
+    as_loaded,
+    is_users_file,
+    text_at,
+    text_of,
+    was_reloaded_since,
+)
 from lit_byz.config import typed_in
+from lit_byz.errors import BadRequest
 
-# In place of a module's text, where there is none.
-NO_SOURCE = "no source"
 # What is not run when a module is imported.
 LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-# The texts of modules as they were imported, with their specs: reloading makes another one.
-_TEXTS: dict[str, tuple[ModuleSpec | ModuleType, str]] = {}
+# Calls that import what their first argument names.
+BY_NAME = ("import_module", "__import__")
 
 
-def source_of(kind: Any) -> str:
+def source_of(kind: Any, path: str | None = None) -> str:
     """A hash of the source that a class is made of: its module's, and the user's own beneath it.
 
-    A class that was typed into a session has none; what it does counts.
+    ``path`` is where it was asked for: another module than its own may decide which class that is.
+    A class that was typed into a session has no source; what it does counts.
     """
-    texts = "\n".join(f"{name} {text}" for name, text in sorted(_texts_of(kind).items()))
+    texts = "\n".join(f"{name} {text}" for name, text in sorted(_beneath(kind, path).texts.items()))
+    itself = f"{kind.__module__}.{kind.__qualname__}"
+    if path not in (None, itself):
+        texts += f"\n{path} is {itself}"
+    session = _session(kind)
+    return sha256(texts if session is None else f"{_typed(kind, session)[0]} {sha256(texts)}")
+
+
+def changed_since(kind: Any, path: str | None = None) -> list[str]:
+    """What a class's modules in memory are not any more: what their files say, or consistent."""
+    beneath = _beneath(kind, path)
+    modules = {name: sys.modules[name] for name in beneath.texts if name in sys.modules}
+    modules.pop("__main__", None)
+    found = []
+    for name, module in modules.items():
+        file, load = getattr(module, "__file__", None), as_loaded(module)
+        if file and text_of(module) != load.text:
+            found.append(f"{file}: changed since it was imported here")
+        found += [
+            f"{file or name}: loaded before {other} was reloaded"
+            for other in beneath.reached_from(name)
+            if other in modules and was_reloaded_since(other, load)
+        ]
+    return found
+
+
+def is_outdated(kind: type) -> bool:
+    """Whether another class has its name since, as after its module was reloaded."""
     module = sys.modules.get(kind.__module__)
-    if module is not None and module.__name__ == "__main__" and _text(module) == NO_SOURCE:
-        return sha256(f"{typed_in.made_of(kind, module)} {sha256(texts)}")
-    return sha256(texts)
-
-
-def changed_since(kind: Any) -> list[str]:
-    """The files of a class's modules that do not say any more what was imported."""
-    modules = [sys.modules[name] for name in _texts_of(kind) if name in sys.modules]
-    files = {m: getattr(m, "__file__", None) for m in modules if m.__name__ != "__main__"}
-    return sorted(str(file) for m, file in files.items() if file and _has_changed(m))
+    return getattr(module, kind.__qualname__, kind) is not kind
 
 
 def sha256(text: str) -> str:
@@ -54,34 +75,93 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _texts_of(kind: Any) -> dict[str, str]:
-    """The texts of the modules that a class is made of, by their names."""
-    start, texts = sys.modules.get(kind.__module__), dict[str, str]()
+@dataclass
+class _Beneath:
+    """The texts of modules by their names, and what each names that runs when it is imported."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    named: dict[str, set[str]] = field(default_factory=dict)
+
+    def reached_from(self, name: str) -> list[str]:
+        reached: dict[str, None] = {}
+        waiting = list(self.named.get(name, ()))
+        while waiting:
+            other = waiting.pop()
+            if other in self.texts and other not in reached:
+                reached[other] = None
+                waiting += self.named.get(other, ())
+        return [other for other in reached if other != name]
+
+
+def _beneath(kind: Any, path: str | None) -> _Beneath:
+    """The modules that a class is made of."""
+    found, session = _Beneath(), _session(kind)
     waiting = [kind.__module__, *(base.__module__ for base in kind.__mro__)]
+    waiting += [] if path is None else [path.rpartition(".")[0]]
+    waiting += [] if session is None else _typed(kind, session)[1]
     while waiting:  # what is imported whenever the class's module is
         name = waiting.pop()
         module = sys.modules.get(name)
-        if name not in texts and module is not None and (module is start or _is_users(module)):
-            texts[name] = _text(module)
-            waiting += [*_used_by(module), *_imported(texts[name], module.__package__, later=False)]
-    packages = {name: sys.modules[name].__package__ for name in texts}
-    waiting = [n for name in texts for n in _imported(texts[name], packages[name], later=True)]
+        counts = module is not None and (name == kind.__module__ or _is_users(module))
+        if module is None or not counts or name in found.texts:
+            continue
+        text = found.texts[name] = as_loaded(module).text
+        used = {*_imported(text, module.__package__, later=False), *_packages(name)}
+        used.update(() if module is session else _used_by(module))
+        found.named[name] = used
+        waiting += used
+    waiting = [n for name in found.texts for n in _imported_by(name, found.texts[name])]
     while waiting:
         name = waiting.pop()
-        spec = None if name in texts or _is_installed(name) else _find(name)
-        if spec is not None and spec.origin and _is_users_file(spec.origin):
+        spec = None if name in found.texts or _is_installed(name) else _find(name)
+        if spec is not None and spec.origin and is_users_file(spec.origin):
             module = sys.modules.get(name)
-            texts[name] = _written(spec.origin) if module is None else _text(module)
-            waiting += _imported(texts[name], spec.parent, later=True)
-    return texts
+            text = found.texts[name] = text_at(spec) if module is None else as_loaded(module).text
+            waiting += [*_imported(text, spec.parent, later=True), *_packages(name)]
+    return found
+
+
+def _session(kind: Any) -> ModuleType | None:
+    """The module of a class if nothing but the session has it, as at a prompt or in a notebook."""
+    module = sys.modules.get(kind.__module__)
+    return module if module is not None and as_loaded(module).text == NO_SOURCE else None
+
+
+def _typed(kind: Any, session: ModuleType) -> tuple[str, list[str]]:
+    try:
+        return typed_in.made_of(kind, session)
+    except Exception as error:  # whatever somebody's objects may raise when they are looked at
+        raise BadRequest(
+            f"{kind.__module__}.{kind.__qualname__}: what it uses of this session cannot be told "
+            f"({type(error).__name__}: {' '.join(str(error).split())[:120]}); put it into a file"
+        ) from error
+
+
+def _packages(name: str) -> Iterator[str]:
+    """The packages that a module is in, if anything is written there: it runs before the module."""
+    parts = name.split(".")
+    for end in range(1, len(parts)):
+        package = ".".join(parts[:end])
+        module = sys.modules.get(package)
+        spec = _find(package) if module is None else None
+        text = as_loaded(module).text if module is not None else text_at(spec) if spec else ""
+        if text not in ("", NO_SOURCE):
+            yield package
 
 
 def _used_by(module: ModuleType) -> Iterator[str]:
     """The modules that the global names of a module come from."""
     for value in vars(module).values():
-        name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
-        if isinstance(name, str):
-            yield name
+        try:
+            known = value.__name__ if isinstance(value, ModuleType) else value.__module__
+        except Exception:  # whatever an object may raise when it is looked at
+            continue
+        if isinstance(known, str):
+            yield known
+
+
+def _imported_by(name: str, text: str) -> tuple[str, ...]:
+    return _imported(text, sys.modules[name].__package__, later=True)
 
 
 @lru_cache(maxsize=1024)
@@ -100,15 +180,28 @@ def _imported(text: str, package: str | None, *, later: bool) -> tuple[str, ...]
         if isinstance(statement, ast.Import):
             found += [alias.name for alias in statement.names]
         elif isinstance(statement, ast.ImportFrom):
-            relative = "." * statement.level + (statement.module or "")
-            try:
-                start = importlib.util.resolve_name(relative, package)
-            except ImportError:  # beyond the package's top, which a function may never come to
-                continue
+            start = _resolved("." * statement.level + (statement.module or ""), package)
             found += [start, *(f"{start}.{alias.name}" for alias in statement.names)]
         elif later or not isinstance(statement, LATER):
             waiting += ast.iter_child_nodes(statement)
-    return tuple(found)
+            if isinstance(statement, ast.Call) and (named := _by_name(statement)):
+                found.append(_resolved(named, package))
+    return tuple(name for name in found if name)
+
+
+def _by_name(call: ast.Call) -> str:
+    """What a call imports whose argument says it in so many letters."""
+    function = call.func
+    called = getattr(function, "attr", None) or getattr(function, "id", None)
+    given = call.args[0] if called in BY_NAME and call.args else None
+    return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else ""
+
+
+def _resolved(name: str, package: str | None) -> str:
+    try:
+        return importlib.util.resolve_name(name, package)
+    except ImportError:  # beyond the package's top, which a function may never come to
+        return ""
 
 
 def _is_installed(name: str) -> bool:
@@ -127,72 +220,8 @@ def _find(name: str) -> ModuleSpec | None:
     return None if places is None else PathFinder.find_spec(name, places)
 
 
-@lru_cache(maxsize=4096)
 def _is_users(module: ModuleType) -> bool:
     """Whether a module is neither installed nor a part of Python or of this package."""
     path = getattr(module, "__file__", None)
     own = module.__name__.split(".")[0] == "lit_byz"
-    return bool(path) and not own and _is_users_file(str(path))
-
-
-@lru_cache(maxsize=4096)
-def _is_users_file(path: str) -> bool:
-    here = Path(path).resolve()
-    return not any(here.is_relative_to(folder) for folder in _installed())
-
-
-@lru_cache(maxsize=1)
-def _installed() -> list[Path]:
-    paths = sysconfig.get_paths()
-    folders = [paths[kind] for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
-    folders += [*site.getsitepackages(), site.getusersitepackages()]
-    return [Path(folder).resolve() for folder in folders] + [Path(__file__).resolve().parents[1]]
-
-
-def _text(module: ModuleType) -> str:
-    """The text of a module as it was when it was first asked for, since it was imported."""
-    made_by = getattr(module, "__spec__", None) or module
-    known = _TEXTS.get(module.__name__)
-    if known is None or known[0] is not made_by:
-        known = _TEXTS[module.__name__] = (made_by, _text_now(module))
-    return known[1]
-
-
-def _text_now(module: ModuleType) -> str:
-    try:
-        return inspect.getsource(module)
-    except (OSError, TypeError):
-        return str(getattr(module, "__version__", NO_SOURCE))  # compiled
-
-
-def _written(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return NO_SOURCE
-
-
-def _has_changed(module: ModuleType) -> bool:
-    now = _text_now(module)
-    return now != _text(module) or _was_compiled_otherwise(module, now)
-
-
-def _was_compiled_otherwise(module: ModuleType, text: str) -> bool:
-    """Whether Python's cache, which has what was imported, differs from what a file says now.
-
-    Where it does not write the cache, nobody knows.
-    """
-    spec = getattr(module, "__spec__", None)
-    if spec is None or type(spec.loader) is not SourceFileLoader or sys.dont_write_bytecode:
-        return False
-    cached = Path(spec.cached or "")
-    if not cached.is_file() or not os.access(cached.parent, os.W_OK):
-        return False
-    content = cached.read_bytes()
-    if content[:4] != importlib.util.MAGIC_NUMBER or any(content[4:8]):
-        return False
-    try:
-        now = compile(text, str(spec.origin), "exec", dont_inherit=True)
-        return bool(marshal.loads(content[16:]) != now)
-    except (SyntaxError, ValueError, EOFError):
-        return True
+    return isinstance(path, str) and not own and is_users_file(path)

@@ -5,6 +5,9 @@ defaults, and whatever else of the session they name.
 """
 
 import functools
+import hashlib
+import pickle
+import weakref
 from collections.abc import Mapping
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -21,35 +24,43 @@ ASIDE = frozenset(
 PLAIN = (int, float, complex, str, bytes, range, type(None), type(...))
 
 
-def made_of(kind: "type[Any]", session: ModuleType) -> str:
-    """A text that changes with what a class of this session does."""
-    return _Reader(session).of(kind)
+def made_of(kind: "type[Any]", session: ModuleType) -> tuple[str, list[str]]:
+    """A text that changes with what a class of this session does, and the modules that it uses."""
+    reader = _Reader(session)
+    return reader.of(kind), sorted(reader.modules)
 
 
 class _Reader:
     def __init__(self, session: ModuleType) -> None:
         self.session = session
         self.seen: dict[int, int] = {}
+        self.modules: set[str] = set()
 
     def of(self, value: Any) -> str:
+        if isinstance(value, PLAIN):
+            return repr(value)
         if id(value) in self.seen:
             return f"as {self.seen[id(value)]}"
         if isinstance(value, CodeType):
             return self._code(value)
         if isinstance(value, ModuleType):
-            return value.__name__
-        if isinstance(value, type | FunctionType):
-            self.seen[id(value)] = len(self.seen)
-            if value.__module__ != self.session.__name__:
-                return f"{value.__module__}.{value.__qualname__}"
-            return self._class(value) if isinstance(value, type) else self._function(value)
-        if isinstance(value, PLAIN):
-            return repr(value)
+            return self._elsewhere(value.__name__)
         self.seen[id(value)] = len(self.seen)
-        if hasattr(value, "tolist"):  # an array, or a tensor, of which the text is cut short
-            return repr([str(value.dtype), value.tolist()])
-        inside = _inside(value)
-        return repr(value) if inside is None else repr([self.of(each) for each in inside])
+        if isinstance(value, type | FunctionType):
+            return self._defined(value)
+        parts = _parts(value)
+        if parts is None:
+            return repr([self.of(type(value)), _content(value)])
+        return repr([self.of(part) for part in parts])
+
+    def _elsewhere(self, module: str, name: str = "") -> str:
+        self.modules.add(module)
+        return f"{module}.{name}" if name else module
+
+    def _defined(self, value: "type | FunctionType") -> str:
+        if value.__module__ != self.session.__name__:
+            return self._elsewhere(str(value.__module__), value.__qualname__)
+        return self._class(value) if isinstance(value, type) else self._function(value)
 
     def _class(self, kind: type) -> str:
         inside = [(name, self.of(v)) for name, v in vars(kind).items() if name not in ASIDE]
@@ -67,8 +78,8 @@ class _Reader:
         return repr([code.co_code.hex(), code.co_names, code.co_varnames, constants, named])
 
 
-def _inside(value: Any) -> list[Any] | None:
-    """The parts of something; None where it is what it shows."""
+def _parts(value: Any) -> list[Any] | None:
+    """The parts of something; None where there are none that could be looked at."""
     if isinstance(value, staticmethod | classmethod):
         return [value.__func__]
     if isinstance(value, MethodType):
@@ -77,10 +88,30 @@ def _inside(value: Any) -> list[Any] | None:
         return [value.fget, value.fset, value.fdel]
     if isinstance(value, functools.partial):
         return [value.func, value.args, value.keywords]
+    items = _items(value)
+    if items is None and not getattr(value, "__dict__", None):
+        return None
+    return [type(value), *(items if items is not None else [vars(value)])]
+
+
+def _items(value: Any) -> list[Any] | None:
+    """What a container holds, an array among them, whose text is cut short."""
     if isinstance(value, list | tuple):
-        return [type(value), *value]
+        return [*value]
     if isinstance(value, set | frozenset):
-        return [type(value), *sorted(value, key=repr)]
+        return sorted(value, key=repr)
     if isinstance(value, Mapping):
-        return [type(value), *(part for item in value.items() for part in item)]
-    return [type(value), vars(value)] if hasattr(value, "__dict__") else None
+        return [part for item in value.items() for part in item]
+    if isinstance(value, weakref.ref):
+        return []
+    is_sparse = "sparse" in str(getattr(value, "layout", ""))
+    is_array = hasattr(value, "dtype") and hasattr(value, "tolist") and not is_sparse
+    return [str(value.dtype), value.tolist()] if is_array else None
+
+
+def _content(value: Any) -> str:
+    """What tells an object apart that has no parts which could be looked at."""
+    try:
+        return hashlib.sha256(pickle.dumps(value, protocol=4)).hexdigest()
+    except Exception:  # whatever an object may raise that cannot be copied
+        return repr(value)

@@ -117,7 +117,7 @@ def _identity(config: DictConfig, callbacks: "Sequence[Callback]") -> Identity:
     """A run's identity; going on from another run's checkpoint makes it a run of its own."""
     forget_data()  # a user's own may have changed since the last run
     plain = to_plain(config)
-    refuse_changed([plain])
+    refuse_changed([plain], callbacks)
     origin = of_callbacks(callbacks)
     given = checkpoint_given(config)
     if given is not None and config.resume_as == "new":

@@ -43,6 +43,12 @@ def test_paths() -> None:
     assert as_typed({"data.root": [Path("a"), Path("b")]}) == ['data.root=["a", "b"]']
 
 
+def test_numbers_that_are_not_finite() -> None:
+    given = {"a": [1.0, np.inf], "b": np.array([np.nan]), "c": np.float32("-inf"), "d": {}}
+    typed = ["a=[1.0, .inf]", "b=[.nan]", "c=-.inf", "d={}"]
+    assert as_typed(given) == typed
+
+
 def test_classes_are_named() -> None:
     assert as_typed({"rule": Own}) == [f'rule="{__name__}.Own"']
     assert as_typed({"rule": {"name": Own}}) == [f'rule.name="{__name__}.Own"']

@@ -12,6 +12,9 @@ from lit_byz.config.grid_source import read_grid
 from tests.config._own import refused, written
 
 OWN = """
+    from pathlib import Path
+
+    import numpy as np
     import torch
     from torch import nn
 
@@ -45,6 +48,13 @@ OWN = """
     class Places(Rule):
         def __init__(self, f=0, places=[1, 2], widths=(64, 32), other=None):
             self.f, self.places, self.widths, self.other = f, places, widths, other
+
+        def aggregate(self, x):
+            return x.mean(0)
+
+    class Reading(Rule):
+        def __init__(self, k=np.int64(3), file: Path = Path("a"), other: Path | None = None):
+            self.k, self.file, self.other = k, file, other
 
         def aggregate(self, x):
             return x.mean(0)
@@ -105,7 +115,18 @@ def test_a_list_without_a_hint_is_one_value(own: str, key: str, default: list[in
         assert [point.plain["rule"][key] for point in points(grid)] == expected
     grid = read_grid([rule, "dataset=digits", "rule.other=[1,2]"], "none")
     assert [point.plain["rule"]["other"] for point in points(grid)] == [1, 2]
-    assert refused(rule, f"rule.{key}=5") == f"rule.{key} = 5: must be a list"
+    assert compose([rule, f"rule.{key}=5"]).rule[key] == 5  # which its class may take as well
+
+
+def test_paths_and_numbers_of_numpy(own: str) -> None:
+    """Written as text and numbers, and given to the class as paths."""
+    config = compose([f"rule={own}.Reading"])
+    assert config.rule == {"name": f"{own}.Reading", "k": 3, "file": "a", "other": None}
+    made = build("rule", config.rule)
+    assert (made.k, made.file, made.other) == (3, Path("a"), None)
+    config = compose([f"rule={own}.Reading", "rule.k=5", "rule.file=b/c", "rule.other=d"])
+    made = build("rule", config.rule)
+    assert (made.k, made.file, made.other) == (5, Path("b/c"), Path("d"))
 
 
 def test_a_model_without_sizes(own: str) -> None:
