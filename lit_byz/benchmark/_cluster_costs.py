@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lit_byz.benchmark._database import rates, written
+from lit_byz.benchmark._harness import train_to_the_end
 from lit_byz.benchmark._projection import Costs
 from lit_byz.benchmark._traffic import Replay, Request, recorded, replay
 from lit_byz.execution.cluster_parts import POSTGRESQL, SERVER
@@ -177,8 +178,6 @@ def _record(steps: int, slow: float, seed: int) -> tuple[list[Request], float]:
     import torch
     from lightning.pytorch.callbacks import Callback
 
-    from lit_byz import train
-
     torch.set_num_threads(1)  # as on Ray
 
     class Slow(Callback):
@@ -189,7 +188,7 @@ def _record(steps: int, slow: float, seed: int) -> tuple[list[Request], float]:
     settings += [f"train.steps={steps}", "tracking.model=none", "tracking.experiment=benchmark"]
     begin = time.perf_counter()
     with recorded() as requests:
-        train([*settings, f"seed={seed}"], callbacks=[Slow()] if slow else [])
+        train_to_the_end([*settings, f"seed={seed}"], [Slow()] if slow else [])
     return requests, time.perf_counter() - begin
 
 

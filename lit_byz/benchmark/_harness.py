@@ -19,6 +19,7 @@ from lit_byz.registry import nearest
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+    from lightning.pytorch.callbacks import Callback
 
 WIDTH = 180  # of tables in a file or on a pipe
 COLOURS = {REACHED: "green", MISSED: "red", UNDECIDED: "yellow"}
@@ -55,6 +56,14 @@ def chosen(parsed: argparse.Namespace, names: Sequence[str]) -> list[str]:
             raise BadRequest(f"--threads {parsed.threads}: must be at least 1")
         torch.set_num_threads(parsed.threads)
     return [name for name in names if parsed.only is None or name in parsed.only]
+
+
+def train_to_the_end(settings: Sequence[str], callbacks: "Sequence[Callback]" = ()) -> None:
+    """Train once; a signal that ends the run early ends the benchmark: its time means nothing."""
+    from lit_byz import train
+
+    if train(settings, callbacks=callbacks).status == "interrupted":
+        raise KeyboardInterrupt
 
 
 def wide_console() -> Console:

@@ -154,7 +154,6 @@ def measure(dataset: str, attack: str, steps: int, repeats: int) -> Row:
 
 def complete_run(dataset: str, attack: str, steps: int, seed: int) -> tuple[float, Clock]:
     """Seconds of a run with everything, and where they went."""
-    from lit_byz import train
     from lit_byz.tracking import open_store
 
     clock = Clock()
@@ -164,7 +163,7 @@ def complete_run(dataset: str, attack: str, steps: int, seed: int) -> tuple[floa
         settings = [f"dataset={dataset}", f"model={MODEL}", f"attack={attack}", f"seed={seed}"]
         settings += ["partition=extreme", "train.eval_every=50", f"train.steps={steps}"]
         begin = time.perf_counter()
-        train([*settings, f"tracking.uri={uri}"], callbacks=[clock])
+        _harness.train_to_the_end([*settings, f"tracking.uri={uri}"], [clock])
         return time.perf_counter() - begin, clock
 
 

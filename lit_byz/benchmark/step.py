@@ -176,7 +176,6 @@ def tracking_cost(steps: int) -> TrackingCost:
     """What tracking adds to a run of the paper's MNIST model on the digits, in a new store."""
     from lightning.pytorch.callbacks import Callback
 
-    from lit_byz import train
     from lit_byz.tracking import Tracker, open_store
 
     class Keep(Callback):
@@ -192,12 +191,12 @@ def tracking_cost(steps: int) -> TrackingCost:
         tracked = f"tracking.uri={uri}"
         # What a process does once: tables of a new store, imports.
         open_store(uri)
-        train([*settings, tracked, "train.steps=2", "seed=99"])
+        _harness.train_to_the_end([*settings, tracked, "train.steps=2", "seed=99"])
         begin = time.perf_counter()
-        train([*settings, "tracking.enabled=false"])
+        _harness.train_to_the_end([*settings, "tracking.enabled=false"])
         untracked = time.perf_counter() - begin
         begin = time.perf_counter()
-        train([*settings, tracked], callbacks=[kept])
+        _harness.train_to_the_end([*settings, tracked], [kept])
         seconds = time.perf_counter() - begin
     spent = kept.tracker.seconds
     return TrackingCost(steps, seconds, spent, spent / seconds, untracked)

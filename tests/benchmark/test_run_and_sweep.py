@@ -1,13 +1,17 @@
 """The benchmarks of complete runs and of sweeps, on little; their numbers mean nothing."""
 
 import json
+import os
+import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from lightning.pytorch.callbacks import Callback
 
-from lit_byz.benchmark import run, sweep
+from lit_byz.benchmark import _harness, run, sweep
 from lit_byz.benchmark._side_by_side import floor_side_by_side
 from pipelines import benchmark
 
@@ -33,6 +37,23 @@ def test_complete_runs(
     assert row["over_floor"] > 0
     assert list(content["goals"]) == ["sf: a complete run takes at most 1.15× its steps"]
     assert "complete runs on digits" in capsys.readouterr().out
+
+
+class Stop(Callback):
+    """Sends what ends a run early."""
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        if pl_module.global_step == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_signal_that_ends_a_run_ends_the_benchmark() -> None:
+    """It used to take the time of a part for that of the whole, and to begin the next run."""
+    settings = ["dataset=digits", "model=logreg", "attack=sf", "tracking.enabled=false"]
+    settings += ["train.steps=6", "train.eval_every=3", "workers.honest=5"]
+    _harness.train_to_the_end(settings)
+    with pytest.raises(KeyboardInterrupt):
+        _harness.train_to_the_end(settings, [Stop()])
 
 
 RUN = run.Row("sf", 400, 3, 11.0, 9.0, 1.0, 0.2, 0.3, 0.5, 8.0, 1.2, 1.16, 1.3, 1.375)
