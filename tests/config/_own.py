@@ -11,6 +11,17 @@ import pytest
 from lit_byz.config.compose import compose
 from lit_byz.errors import BadRequest
 
+# A rule that multiplies by K, which is to be found above it or within its method.
+RULE = """
+from lit_byz.robust import Rule
+{above}
+
+class Mine(Rule):
+    def aggregate(self, x):
+        {inside}
+        return K * x.mean(0)
+"""
+
 
 @contextmanager
 def written(folder: Path, name: str, text: str) -> Iterator[str]:

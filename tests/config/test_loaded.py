@@ -17,16 +17,8 @@ from lit_byz.config.as_typed import as_typed
 from lit_byz.config.compose import compose_plain
 from lit_byz.config.identity import identify, of_callbacks, refuse_changed
 from lit_byz.errors import BadRequest
+from tests.config._own import RULE
 
-RULE = """
-from lit_byz.robust import Rule
-{above}
-
-class Mine(Rule):
-    def aggregate(self, x):
-        {inside}
-        return K * x.mean(0)
-"""
 NAMES = ("owned", "helping", "between", "parts", "parts.inner", "parts.owned", "watching")
 
 

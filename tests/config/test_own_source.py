@@ -15,18 +15,10 @@ from lit_byz._imports import allow
 from lit_byz.config.compose import compose_plain
 from lit_byz.config.identity import identify, refuse_other_code
 from lit_byz.errors import BadRequest
+from tests.config._own import RULE
 from tests.tracking._stores import new_store
 
 ROOT = Path(__file__).parents[2]
-SOURCE = """
-from lit_byz.robust import Rule
-{above}
-
-class Mine(Rule):
-    def aggregate(self, x):
-        {inside}
-        return K * x.mean(0)
-"""
 LATER = {
     "in a function": ("", "from helping import K"),
     "in a function, as a module": ("", "import helping; K = helping.K"),
@@ -45,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("LIT_BYZ_IMPORT", "")
     (tmp_path / "parts").mkdir()
     for path, text in (
-        ("owned.py", SOURCE.format(above="K = 1.0", inside="")),
+        ("owned.py", RULE.format(above="K = 1.0", inside="")),
         ("helping.py", "K = 1.0\n"),
         ("between.py", BETWEEN),
         ("parts/__init__.py", ""),
@@ -82,7 +74,7 @@ def code_elsewhere(folder: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(("above", "inside"), LATER.values(), ids=LATER.keys())
 def test_what_is_imported_later_counts(above: str, inside: str, folder: Path) -> None:
-    (folder / "owned.py").write_text(SOURCE.format(above=above, inside=inside))
+    (folder / "owned.py").write_text(RULE.format(above=above, inside=inside))
     before = code_elsewhere(folder)
     assert code_elsewhere(folder) == before
     rewrite(folder / "helping.py", "1.0", "-1.0")
@@ -91,7 +83,7 @@ def test_what_is_imported_later_counts(above: str, inside: str, folder: Path) ->
 
 @pytest.mark.parametrize(("above", "inside"), LATER.values(), ids=LATER.keys())
 def test_whether_it_has_run_does_not_matter(above: str, inside: str, folder: Path) -> None:
-    (folder / "owned.py").write_text(SOURCE.format(above=above, inside=inside))
+    (folder / "owned.py").write_text(RULE.format(above=above, inside=inside))
     allow("owned.Mine")
     plain = compose_plain(["rule=owned.Mine"])
     before = identify(plain).code
@@ -150,7 +142,7 @@ def test_a_file_that_changes_while_a_sweep_goes_on(
     above = "import pathlib\nK = 1.0"
     inside = "path = pathlib.Path(__file__)\n        "
     inside += "path.write_text(path.read_text().replace('K = 1.0', 'K = 2.0'))"
-    (folder / "owned.py").write_text(SOURCE.format(above=above, inside=inside))
+    (folder / "owned.py").write_text(RULE.format(above=above, inside=inside))
     allow("owned.Mine")
     given = {**settings(folder), "seed": [1, 2, 3, 4]}
     found = lit_byz.sweep(given, workers=1)
