@@ -11,6 +11,7 @@ from typing import Any
 from lit_byz.benchmark._database import rates, written
 from lit_byz.benchmark._harness import train_to_the_end
 from lit_byz.benchmark._projection import Costs
+from lit_byz.benchmark._ratio import Spread
 from lit_byz.benchmark._traffic import Replay, Request, recorded, replay
 from lit_byz.execution.cluster_parts import POSTGRESQL, SERVER
 from lit_byz.execution.executor import NextTask, Report, Stopping
@@ -33,13 +34,17 @@ class Sizes:
     """Seconds that the recorded run is slowed down by, the second time."""
     seconds: float
     """Of each measurement of a rate."""
+    pairs: int
+    """Comparisons of the two recorded runs, of ``seconds`` each: a difference needs several."""
     sweep: tuple[str, ...]
     tasks: int
 
 
 # Slow enough for several signs of life of the run's claim.
-FULL = Sizes(steps=1000, slow=130.0, seconds=10.0, sweep=("seed=[1]",), tasks=500)
-QUICK = Sizes(steps=50, slow=5.0, seconds=3.0, sweep=("seed=[1]", "workers.f=[1]"), tasks=50)
+FULL = Sizes(1000, slow=130.0, seconds=10.0, pairs=8, sweep=("seed=[1]",), tasks=500)
+QUICK = Sizes(
+    steps=50, slow=5.0, seconds=3.0, pairs=2, sweep=("seed=[1]", "workers.f=[1]"), tasks=50
+)
 
 
 @dataclass(frozen=True)
@@ -54,9 +59,9 @@ class Measured:
     server_run_cpu: float
     """For the requests of one run."""
     database_run_cpu: float
-    server_second_cpu: float
+    server_second_cpu: Spread
     """For what a run that goes on asks for in a second: signs of life, metrics in more parts."""
-    database_second_cpu: float
+    database_second_cpu: Spread
     replies_differ: int
     commits_per_second: float
     rows_per_second: float
@@ -92,8 +97,9 @@ def measure(
     tell("its requests, from several clients at once")
     replay(cluster.tracking_uri, requests, CLIENTS, 1.0)  # the server's processes get warm
     again, busy = _said(cluster, requests, sizes.seconds)
-    later, busy_later = _said(cluster, more, sizes.seconds)
-    longer = {key: max(0.0, busy_later[key] - busy[key]) / max(slow - fast, 1.0) for key in PARTS}
+    tell("those of the slower run beside them")
+    longer, differently = _longer(cluster, requests, more, sizes)
+    lasted = max(slow - fast, 1.0)
     tell("artifacts")
     uploads = [_upload(requests)]
     with _busy(cluster) as uploading:
@@ -107,14 +113,14 @@ def measure(
     tasks, task_cpu, notes = _ray_rates(cluster, sizes.tasks)
     measured = Measured(
         run_requests=len(requests),
-        requests_per_second=max(0.0, len(more) - len(requests)) / max(slow - fast, 1.0),
+        requests_per_second=max(0.0, len(more) - len(requests)) / lasted,
         run_commits=float(commits),
         server_requests_per_second=again.requests / again.seconds,
         server_run_cpu=busy["server"],
         database_run_cpu=busy["database"],
-        server_second_cpu=longer["server"],
-        database_second_cpu=longer["database"],
-        replies_differ=again.differently + later.differently + sent.differently,
+        server_second_cpu=Spread.over(cost / lasted for cost in longer["server"]),
+        database_second_cpu=Spread.over(cost / lasted for cost in longer["database"]),
+        replies_differ=again.differently + differently + sent.differently,
         commits_per_second=commits_rate,
         rows_per_second=rows_rate,
         driver_run=wall / runs,
@@ -143,10 +149,10 @@ def costs(m: Measured) -> Costs:
         notes_second=1 / REPORT_EVERY,
         notes_per_second=m.ray_notes_per_second,
         server_run=m.server_run_cpu + m.driver_server_cpu,
-        server_second=m.server_second_cpu,
+        server_second=max(0.0, m.server_second_cpu.median),
         server_byte=m.upload_byte_cpu,
         database_run=m.database_run_cpu + m.driver_database_cpu,
-        database_second=m.database_second_cpu,
+        database_second=max(0.0, m.database_second_cpu.median),
         commits_run=m.run_commits + m.driver_requests,
         commits_per_second=m.commits_per_second,
     )
@@ -171,6 +177,29 @@ def _said(
     with _busy(cluster) as busy:
         again = replay(cluster.tracking_uri, requests, CLIENTS, seconds)
     return again, {key: spent / again.rounds for key, spent in busy.items()}
+
+
+def _longer(
+    cluster: LocalCluster, requests: list[Request], more: list[Request], sizes: Sizes
+) -> tuple[dict[str, list[float]], int]:
+    """CPU seconds that one run's requests cost more than another's, in pairs, back to back.
+
+    And how many replies were unlike the recorded ones. A difference of two such numbers is small
+    beside either, so that one pair alone says little.
+    """
+    found: dict[str, list[float]] = {key: [] for key in PARTS}
+    differently = 0
+    for pair in range(sizes.pairs):
+        spent: dict[bool, dict[str, float]] = {}
+        order = (
+            (requests, more) if pair % 2 == 0 else (more, requests)
+        )  # what grows, grows for both
+        for said in order:
+            again, spent[said is more] = _said(cluster, said, sizes.seconds / 2)
+            differently += again.differently
+        for key in PARTS:
+            found[key].append(spent[True][key] - spent[False][key])
+    return found, differently
 
 
 def _record(steps: int, slow: float, seed: int) -> tuple[list[Request], float]:

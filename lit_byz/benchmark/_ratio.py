@@ -1,10 +1,10 @@
-"""Ratios with a spread: what a few repeats on a shared machine allow to say about a goal."""
+"""Numbers with a spread: what a few repeats on a shared machine allow to say, about a goal too."""
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 # How sure an interval shall be; with fewer than six repeats it is as wide as they are.
 CONFIDENCE = 0.95
@@ -13,14 +13,14 @@ REACHED, MISSED, UNDECIDED = "reached", "missed", "undecided"
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """The median of paired ratios, and an interval that holds the true median.
+class Spread:
+    """The median of repeats, and an interval that holds the true median.
 
-    The interval lies between two of the ordered ratios, chosen by the binomial distribution: it
-    assumes nothing about how times are distributed.
+    The interval lies between two of the ordered values, chosen by the binomial distribution: it
+    assumes nothing about how they are distributed.
 
-    >>> Ratio.of([3.0, 3.1, 9.0], [2.0, 2.0, 3.0])
-    Ratio(median=1.55, low=1.5, high=3.0)
+    >>> Spread.over([2.0, 1.0, 4.0])
+    Spread(median=2.0, low=1.0, high=4.0)
     """
 
     median: float
@@ -28,11 +28,25 @@ class Ratio:
     high: float
 
     @classmethod
-    def of(cls, above: Sequence[float], below: Sequence[float]) -> "Ratio":
+    def over(cls, values: Iterable[float]) -> Self:
+        """From repeats in any order."""
+        ordered = sorted(values)
+        place = _rank(len(ordered))
+        return cls(statistics.median(ordered), ordered[place], ordered[-1 - place])
+
+
+@dataclass(frozen=True)
+class Ratio(Spread):
+    """Of paired ratios.
+
+    >>> Ratio.of([3.0, 3.1, 9.0], [2.0, 2.0, 3.0])
+    Ratio(median=1.55, low=1.5, high=3.0)
+    """
+
+    @classmethod
+    def of(cls, above: Sequence[float], below: Sequence[float]) -> Self:
         """From times that ran back to back; what one list has more of is left out."""
-        pairs = sorted(a / b for a, b in zip(above, below, strict=False))
-        place = _rank(len(pairs))
-        return cls(statistics.median(pairs), pairs[place], pairs[-1 - place])
+        return cls.over(a / b for a, b in zip(above, below, strict=False))
 
     def verdict(self, goal: float, sign: Literal["≤", "≥"]) -> str:
         """Whether the median is on the right side of a goal, as far as the interval tells.

@@ -9,7 +9,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,7 +18,8 @@ from rich.table import Table
 
 from lit_byz.benchmark import _harness
 from lit_byz.benchmark._cluster_costs import FULL, QUICK, Measured, costs, measure
-from lit_byz.benchmark._projection import Row, Work, project
+from lit_byz.benchmark._projection import Costs, Row, Work, project
+from lit_byz.benchmark._ratio import Spread
 from lit_byz.errors import BadRequest
 from lit_byz.execution.local_cluster import LocalCluster
 
@@ -29,6 +30,11 @@ DESCRIPTION = (
 CORES = (10, 100, 1000)
 WIDTH = 130
 PARTS = ("driver", "board", "server", "database")
+# Of these the costs of a run that goes on are known between two bounds; the last column's too.
+UNCERTAIN = ("server", "database", "checkpoints")
+
+# Least and greatest load of a part.
+Within = dict[str, tuple[float, float]]
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -49,10 +55,25 @@ def run(parsed: argparse.Namespace) -> int:
         measured, kinds = measure(cluster, sizes, progress.print)
     found = costs(measured)
     rows = [project(work, found, cores) for cores in CORES]
+    second = (measured.server_second_cpu, measured.database_second_cpu)
+    within = {cores: between(work, found, second, cores) for cores in CORES}
     more = {"measured": asdict(measured), "work": asdict(work), "requests": dict(kinds)}
-    _harness.write(parsed.out, "cluster", rows, {}, costs=asdict(found), **more)
-    _print(console, measured, work, source, rows, kinds)
+    _harness.write(parsed.out, "cluster", rows, {}, costs=asdict(found), within=within, **more)
+    _print(console, measured, work, source, rows, within, kinds)
     return 0
+
+
+def between(work: Work, costs: Costs, second: tuple[Spread, Spread], cores: int) -> Within:
+    """The loads if a second of a run costs server and database the least, the most it may."""
+    server, database = second
+
+    def loads(for_server: float, for_database: float) -> Row:
+        for_server, for_database = max(0.0, for_server), max(0.0, for_database)
+        assumed = replace(costs, server_second=for_server, database_second=for_database)
+        return project(work, assumed, cores)
+
+    low, high = loads(server.low, database.low), loads(server.high, database.high)
+    return {part: (getattr(low, part), getattr(high, part)) for part in UNCERTAIN}
 
 
 @contextlib.contextmanager
@@ -110,6 +131,7 @@ def _print(
     work: Work,
     source: str,
     rows: list[Row],
+    within: Mapping[int, Within],
     kinds: Mapping[str, int],
 ) -> None:
     names = ", ".join(f"{count} {name}" for name, count in sorted(kinds.items()))
@@ -124,8 +146,8 @@ def _print(
         f"{m.run_commits:.0f} commits",
         "server": f"{m.server_requests_per_second:.0f} requests a second; a run costs it "
         f"{m.server_run_cpu:.2f} s of CPU, the database {m.database_run_cpu:.2f} s, and for every "
-        f"second that it goes on {1e3 * m.server_second_cpu:.2f} and "
-        f"{1e3 * m.database_second_cpu:.2f} ms more",
+        f"second that it goes on {_ms(m.server_second_cpu)} and "
+        f"{_ms(m.database_second_cpu)} ms more",
         "server, artifacts": f"{m.upload_bytes_per_second / 1e6:.0f} MB a second; "
         f"{1e9 * m.upload_byte_cpu:.1f} ms of CPU a MB",
         "database alone": f"{m.commits_per_second:.0f} commits of one row a second; "
@@ -153,9 +175,21 @@ def _print(
             f"{row.cores:,}",
             f"{row.hours:,.2f}",
             f"{row.runs_per_second:.3g}",
-            *(f"{getattr(row, part):.1%}" for part in PARTS),
+            *(_share(row, part, within[row.cores]) for part in PARTS),
             row.bottleneck,
-            f"{row.checkpoints:.0%}",
+            _share(row, "checkpoints", within[row.cores]),
             f"{row.checkpoint_hours:,.2f}",
         )
     console.print(table)
+
+
+def _ms(spread: Spread) -> str:
+    return f"{1e3 * spread.median:.2f} ({1e3 * spread.low:.2f} to {1e3 * spread.high:.2f})"
+
+
+def _share(row: Row, part: str, within: Within) -> str:
+    share = f"{getattr(row, part):.1%}"
+    if part not in within:
+        return share
+    low, high = within[part]
+    return f"{share} ({low:.1%} to {high:.1%})"

@@ -123,10 +123,13 @@ def _study(command: str, settings: Settings, options: Mapping[str, Any]) -> "Stu
     result, runner = received[-1]
     if result.failed or result.missing:
         counts = f"{len(result.failed)} failed, {len(result.missing)} missing"
-        warn(f"{command}: not all runs have a result ({counts}): see the column status of .runs")
+        where = "see the columns status and error of .runs"
+        warn(f"{command}: not all runs have a result ({counts}): {where}")
     if result.record.kind == "tuning" and all(cell.judged_on == "test" for cell in result.cells):
         warn("tune: trials are judged on the test images; data.validation=0.1 holds others out")
-    return StudyFrame.of(result, _axes(runner))
+    outcomes = runner.board.outcomes
+    errors = {identity: outcome.error for identity, outcome in outcomes.items() if outcome.error}
+    return StudyFrame.of(result, _axes(runner), errors)
 
 
 def _axes(runner: "Runner") -> dict[str, dict[str, Any]]:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # The values of the axes by which the cells of a study differ, by the cell's name.
 Axes = Mapping[str, Mapping[str, Any]]
+# What went wrong, by the identity of a run.
+Errors = Mapping[str, str]
 # Facts of a cell that say where it stands in its study, and the columns that they make.
 FACTS = {"trial": "trial", "state": "state", "arm": "arm", "f": "f", "method": "method"}
 FACTS |= {"scale": "scale", "assumed": "declared_f"}
@@ -36,11 +38,11 @@ class StudyFrame(pd.DataFrame):
     run_id: str
 
     @classmethod
-    def of(cls, result: StudyResult, axes: Axes) -> "StudyFrame":
-        """The tables of a study as the store has it."""
+    def of(cls, result: StudyResult, axes: Axes, errors: Errors) -> "StudyFrame":
+        """The tables of a study as the store has it; ``errors`` of runs that it does not have."""
         cells = cells_of(result.cells, axes)
         made = cls(_main(result, axes))
-        made.cells, made.runs, made.run_id = cells, runs_of(result), result.run_id
+        made.cells, made.runs, made.run_id = cells, runs_of(result, errors), result.run_id
         return made
 
 
@@ -123,15 +125,17 @@ def _limits(cell: CellResult, attack: str) -> tuple[float, float]:
     return fmean(lows), fmean(highs)
 
 
-def runs_of(result: StudyResult) -> pd.DataFrame:
+def runs_of(result: StudyResult, errors: Errors) -> pd.DataFrame:
     """A row per planned run of every cell, also of those that failed or were never computed.
 
     ``max_accuracy`` is on the images that ``judged_on`` names, ``accuracy`` on the test images.
+    A run that failed before it was opened in the store is missing, with what ``errors`` says of it.
     """
-    return pd.DataFrame([_run(cell, run) for cell in result.cells for run in cell.record.runs])
+    runs = ((cell, run) for cell in result.cells for run in cell.record.runs)
+    return pd.DataFrame([_run(cell, run, errors.get(run.identity)) for cell, run in runs])
 
 
-def _run(cell: CellResult, run: PlannedRun) -> dict[str, Any]:
+def _run(cell: CellResult, run: PlannedRun, error: str | None) -> dict[str, Any]:
     outcome = cell.outcome(run)
     accuracy = None if outcome is None else outcome.accuracy
     metrics = cell.metrics.get(run.identity, {})
@@ -145,7 +149,7 @@ def _run(cell: CellResult, run: PlannedRun) -> dict[str, Any]:
         "lower_bound": accuracy is not None and accuracy.lower_bound,
         "accuracy": metrics.get("test/accuracy", float("nan")),
         "steps": run.steps,
-        "error": None if outcome is None else outcome.error,
+        "error": error if outcome is None else outcome.error,
         "run_id": None if outcome is None else outcome.run_id,
     }
 

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lit_byz.benchmark._projection import Costs, Work, project
+from lit_byz.benchmark._ratio import Spread
+from lit_byz.benchmark.cluster import between
 
 WORK = Work(runs=3600, core_seconds=360_000, longest=200, checkpoint_bytes=360e9)
 COSTS = Costs(
@@ -57,3 +59,13 @@ def test_a_part_with_too_much_to_do_makes_the_longest_run_longer() -> None:
     assert row.bottleneck == "server"
     assert row.server == pytest.approx((18 * 0.2 + 1800 * 0.001) / 2)
     assert row.hours * 3600 == pytest.approx(200 * row.server)
+
+
+def test_what_is_known_within_bounds_gives_bounds() -> None:
+    """Also where the lower one is below nothing, as a difference of two measurements may be."""
+    server, database = Spread(0.001, -0.002, 0.003), Spread(0.0, -0.001, 0.01)
+    within = between(WORK, COSTS, (server, database), 10)
+    assert within["server"] == pytest.approx((0.1 * 0.2 / 2, (0.1 * 0.2 + 10 * 0.003) / 2))
+    assert within["database"] == pytest.approx((0.1 * 0.1 / 2, (0.1 * 0.1 + 10 * 0.01) / 2))
+    uploads = 10e6 * 1e-9 / 2
+    assert within["checkpoints"] == pytest.approx([load + uploads for load in within["server"]])

@@ -107,6 +107,35 @@ def test_what_failed_is_there_and_warned_of(
     assert pd.isna(found.runs["max_accuracy"][1])
 
 
+def test_what_was_refused_before_it_began_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An attack's module becomes another while the first run is on: the second is not opened."""
+    (tmp_path / "edited.py").write_text(
+        textwrap.dedent(
+            """
+            import importlib, sys
+            from pathlib import Path
+            from lit_byz.attacks import SignFlip
+            class Edited(SignFlip):
+                def plan(self, scene, state):
+                    with Path(__file__).open("a") as file:
+                        file.write("# more\\n")
+                    importlib.reload(sys.modules[__name__])
+                    return super().plan(scene, state)
+            """
+        )
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    grid = settings(tmp_path, attack="edited.Edited", seed=[1, 2])
+    with pytest.warns(UserWarning, match="see the columns status and error of .runs"):
+        found = lit_byz.sweep(grid, executor="inline")
+    assert list(found.runs["status"]) == ["finished", "missing"]
+    assert pd.isna(found.runs["error"][0])
+    assert "the code here is not that with which the runs were planned" in found.runs["error"][1]
+    assert found["status"].item() != "exact"
+
+
 def test_breakdown_has_a_row_for_every_arm(tmp_path: Path) -> None:
     grid = settings(tmp_path, clip=["none", "arc"], attack=["sf"])
     found = lit_byz.breakdown(grid, max_f=2, threshold=0.01, executor="inline")

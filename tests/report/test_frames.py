@@ -20,7 +20,7 @@ def test_the_weakest_attack_is_named_where_it_can_be_no_other(
     foe: tuple[Known, Known], sf: tuple[Known, Known], weakest: str | None
 ) -> None:
     known = {"foe": dict(enumerate(foe, 1)), "sf": dict(enumerate(sf, 1))}
-    frame = StudyFrame.of(make_study("sweep", [make_cell("", known)]), {})
+    frame = StudyFrame.of(make_study("sweep", [make_cell("", known)]), {}, {})
     assert list(frame["weakest_attack"]) == [weakest]
 
 
@@ -29,6 +29,6 @@ def test_runs_say_on_which_images_they_are_judged() -> None:
         make_cell("tested", {"sf": {1: 0.5}}, "trial", trial=0),
         make_cell("held out", {"sf": {1: 0.5}}, "trial", trial=1, judged_on="val"),
     ]
-    frame = StudyFrame.of(make_study("tuning", cells), {})
+    frame = StudyFrame.of(make_study("tuning", cells), {}, {})
     assert list(frame.runs["judged_on"]) == ["test", "validation"]
     assert frame["judged_on"][1] == "validation"
