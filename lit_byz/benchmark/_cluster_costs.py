@@ -12,7 +12,7 @@ from lit_byz.benchmark._database import rates, written
 from lit_byz.benchmark._harness import train_to_the_end
 from lit_byz.benchmark._projection import Costs
 from lit_byz.benchmark._ratio import Spread
-from lit_byz.benchmark._traffic import Replay, Request, recorded, replay
+from lit_byz.benchmark._traffic import Replay, Request, beginning, beyond, recorded, replay
 from lit_byz.execution.cluster_parts import POSTGRESQL, SERVER
 from lit_byz.execution.executor import NextTask, Report, Stopping
 from lit_byz.execution.local_cluster import LocalCluster
@@ -35,7 +35,7 @@ class Sizes:
     seconds: float
     """Of each measurement of a rate."""
     pairs: int
-    """Comparisons of the two recorded runs, of ``seconds`` each: a difference needs several."""
+    """Measurements of what the slower run asks for more: a difference needs several."""
     sweep: tuple[str, ...]
     tasks: int
 
@@ -97,7 +97,7 @@ def measure(
     tell("its requests, from several clients at once")
     replay(cluster.tracking_uri, requests, CLIENTS, 1.0)  # the server's processes get warm
     again, busy = _said(cluster, requests, sizes.seconds)
-    tell("those of the slower run beside them")
+    tell("what the slower run asks for beyond them")
     longer, differently = _longer(cluster, requests, more, sizes)
     lasted = max(slow - fast, 1.0)
     tell("artifacts")
@@ -182,23 +182,21 @@ def _said(
 def _longer(
     cluster: LocalCluster, requests: list[Request], more: list[Request], sizes: Sizes
 ) -> tuple[dict[str, list[float]], int]:
-    """CPU seconds that one run's requests cost more than another's, in pairs, back to back.
+    """CPU seconds for what a run asks for beyond another's requests, measured several times.
 
-    And how many replies were unlike the recorded ones. A difference of two such numbers is small
-    beside either, so that one pair alone says little.
+    And how many replies were unlike the recorded ones. What both ask for is left out: it costs many
+    times the difference, and would hide it.
     """
+    begun = [*beginning(more)]
+    wholly = [*begun, *beyond(requests, more)]
     found: dict[str, list[float]] = {key: [] for key in PARTS}
     differently = 0
-    for pair in range(sizes.pairs):
-        spent: dict[bool, dict[str, float]] = {}
-        order = (
-            (requests, more) if pair % 2 == 0 else (more, requests)
-        )  # what grows, grows for both
-        for said in order:
-            again, spent[said is more] = _said(cluster, said, sizes.seconds / 2)
-            differently += again.differently
+    for _ in range(sizes.pairs):
+        alone, first = _said(cluster, begun, sizes.seconds / 4)
+        both, spent = _said(cluster, wholly, sizes.seconds)
+        differently += alone.differently + both.differently
         for key in PARTS:
-            found[key].append(spent[True][key] - spent[False][key])
+            found[key].append(spent[key] - first[key])
     return found, differently
 
 

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +36,28 @@ class Request:
         return f"{self.method} {path.partition('/mlflow-artifacts/')[0]}" + (
             "/mlflow-artifacts" if "/mlflow-artifacts/" in path else ""
         )
+
+
+def beginning(requests: Sequence[Request]) -> Sequence[Request]:
+    """The requests until the run is there that the others are about."""
+    made = next(place for place, request in enumerate(requests) if request.made is not None)
+    return requests[: made + 1]
+
+
+def beyond(fewer: Sequence[Request], more: Sequence[Request]) -> list[Request]:
+    """What ``more`` asks for oftener than ``fewer`` once its run is there, in order.
+
+    Of requests of one kind the shortest: metrics that come in more parts are as many as before, so
+    that what a part costs without them is what more parts cost.
+    """
+    later = more[len(beginning(more)) :]
+    extra = Counter(request.name for request in later)
+    extra -= Counter(request.name for request in fewer[len(beginning(fewer)) :])
+    chosen: set[int] = set()
+    for name, count in extra.items():
+        places = [place for place, request in enumerate(later) if request.name == name]
+        chosen |= {*sorted(places, key=lambda place: len(later[place].body))[:count]}
+    return [later[place] for place in sorted(chosen)]
 
 
 @contextlib.contextmanager

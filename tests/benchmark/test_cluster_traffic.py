@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lit_byz.benchmark import _traffic
-from lit_byz.benchmark._traffic import Request, recorded, replay
+from lit_byz.benchmark._traffic import Request, beginning, beyond, recorded, replay
 
 RUN = "0123456789abcdef0123456789abcdef"
 
@@ -85,3 +85,16 @@ def test_recorded_and_said_again(server: Server, monkeypatch: pytest.MonkeyPatch
 def test_names_of_artifacts_have_no_paths() -> None:
     path = f"/api/2.0/mlflow-artifacts/artifacts/1/{RUN}/artifacts/config.yaml"
     assert Request("PUT", path, b"", None).name == "PUT /api/2.0/mlflow-artifacts"
+
+
+def test_what_a_slower_run_asks_for_beyond() -> None:
+    def post(name: str, size: int = 0, made: bytes | None = None) -> Request:
+        return Request("POST", f"/api/{name}", b"x" * size, None, made=made)
+
+    before = [post("claim"), post("runs/create", made=RUN.encode())]
+    fewer = [*before, post("log", 9), post("log", 9), post("release")]
+    short, shorter, sign = post("log", 2), post("log", 1), post("sign")
+    more = [*before, post("log", 9), sign, short, shorter, post("log", 6), post("release")]
+    assert [*beginning(more)] == before
+    assert beyond(fewer, more) == [sign, short, shorter]
+    assert beyond(more, fewer) == []
