@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-# Ids of runs, identities, owners of claims: each replay has its own.
-_ID = re.compile(rb"\b(?:[0-9a-f]{64}|[0-9a-f]{32})\b")
+# Ids of runs, identities, owners of claims, ends of their names: each replay has its own.
+_ID = re.compile(rb"\b(?:[0-9a-f]{64}|[0-9a-f]{32}|(?<=-)[0-9a-f]{10})\b")
 CREATE = "/runs/create"
 
 
@@ -48,7 +48,8 @@ def beyond(fewer: Sequence[Request], more: Sequence[Request]) -> list[Request]:
     """What ``more`` asks for oftener than ``fewer`` once its run is there, in order.
 
     Of requests of one kind the shortest: metrics that come in more parts are as many as before, so
-    that what a part costs without them is what more parts cost.
+    that what a part costs without them is what more parts cost. Among these the last, which are
+    about the run and not about its data.
     """
     later = more[len(beginning(more)) :]
     extra = Counter(request.name for request in later)
@@ -56,7 +57,8 @@ def beyond(fewer: Sequence[Request], more: Sequence[Request]) -> list[Request]:
     chosen: set[int] = set()
     for name, count in extra.items():
         places = [place for place, request in enumerate(later) if request.name == name]
-        chosen |= {*sorted(places, key=lambda place: len(later[place].body))[:count]}
+        places.sort(key=lambda place: (len(later[place].body), -place))
+        chosen.update(places[:count])
     return [later[place] for place in sorted(chosen)]
 
 

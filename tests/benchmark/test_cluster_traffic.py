@@ -97,4 +97,7 @@ def test_what_a_slower_run_asks_for_beyond() -> None:
     more = [*before, post("log", 9), sign, short, shorter, post("log", 6), post("release")]
     assert [*beginning(more)] == before
     assert beyond(fewer, more) == [sign, short, shorter]
+    # Of equally long ones the last.
+    looks = [Request("GET", f"/api/look?{place}", b"", None) for place in range(3)]
+    assert beyond([*before, looks[0]], [*before, *looks]) == looks[1:]
     assert beyond(more, fewer) == []
