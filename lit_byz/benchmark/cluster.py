@@ -28,7 +28,7 @@ DESCRIPTION = (
     "catalogue would take on many cores."
 )
 CORES = (10, 100, 1000)
-WIDTH = 130
+WIDTH = 150
 PARTS = ("driver", "board", "server", "database")
 # Of these the costs of a run that goes on are known between two bounds; the last column's too.
 UNCERTAIN = ("server", "database", "checkpoints")
@@ -192,4 +192,4 @@ def _share(row: Row, part: str, within: Within) -> str:
     if part not in within:
         return share
     low, high = within[part]
-    return f"{share} ({low:.1%} to {high:.1%})"
+    return f"{share} ({100 * low:.1f} to {100 * high:.1f})"
