@@ -16,6 +16,7 @@ from lit_byz.benchmark._traffic import Replay, Request, beginning, beyond, recor
 from lit_byz.execution.cluster_parts import POSTGRESQL, SERVER
 from lit_byz.execution.executor import NextTask, Report, Stopping
 from lit_byz.execution.local_cluster import LocalCluster
+from lit_byz.execution.signals import handlers_kept
 from lit_byz.execution.tasks import Task
 from lit_byz.tracking.outcome import Outcome
 
@@ -269,7 +270,8 @@ def _ray_rates(cluster: LocalCluster, count: int) -> tuple[float, float, float]:
 
     point = find(SWEEP, ["seed=[1]"]).points[0]
     task = Task(point.plain, point.code)
-    ray.init(address=cluster.ray_address, log_to_driver=False, logging_level=logging.ERROR)
+    with handlers_kept():
+        ray.init(address=cluster.ray_address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         remote = ray.remote(num_cpus=1)(_nothing)
         ray.get([remote.remote(task) for _ in range(4)])  # which starts Ray's processes

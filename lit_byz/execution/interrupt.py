@@ -3,16 +3,14 @@
 import contextlib
 import multiprocessing
 import signal
-import threading
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from lit_byz.execution.signals import HEARD, handlers_kept, in_main_thread
 from lit_byz.tracking.logger import Tracker
 from lit_byz.tracking.patience import Patience
 from lit_byz.training import AccuracyTracker, AfterRound, RoundCheckpoint
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopOnSignal(AfterRound):
@@ -32,13 +30,18 @@ class StopOnSignal(AfterRound):
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
         """Handle the signals here; only a process's main thread can."""
-        if threading.current_thread() is not threading.main_thread():
+        if not in_main_thread():
             yield
             return
-        before = {number: signal.getsignal(number) for number in SIGNALS}
-        self._install()
-        if self.patience is not None and self.patience.hurried:
-            self.requested = signal.SIGTERM  # whoever heard one while the run was being made
+        with handlers_kept():
+            self._install()
+            if self.patience is not None and self.patience.hurried:
+                self.requested = signal.SIGTERM  # whoever heard one while the run was being made
+            with self._exits():
+                yield
+
+    @contextlib.contextmanager
+    def _exits(self) -> Iterator[None]:
         try:
             yield
         except SystemExit as error:
@@ -47,13 +50,10 @@ class StopOnSignal(AfterRound):
                 raise
             if self.impatient:
                 raise KeyboardInterrupt from error
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _install(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for number in SIGNALS:
+        if in_main_thread():
+            for number in HEARD:
                 # A process of a sweep ignores Ctrl-C: its main process speaks for all.
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     signal.signal(number, self._note)

@@ -14,6 +14,7 @@ from lit_byz.errors import BadRequest, RunFailed
 from lit_byz.execution.executor import GRACE, NextTask, Report, Stopping
 from lit_byz.execution.ray_board import Board
 from lit_byz.execution.ray_worker import Place, compute_remotely
+from lit_byz.execution.signals import handlers_kept
 from lit_byz.execution.tasks import Progress, Task
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.store import open_store
@@ -72,7 +73,8 @@ class RayTasks:
             settings = {"address": "local", "num_cpus": self.count, "include_dashboard": False}
             settings["object_store_memory"] = 100_000_000
         try:
-            ray.init(log_to_driver=False, logging_level=logging.ERROR, **settings)
+            with handlers_kept():
+                ray.init(log_to_driver=False, logging_level=logging.ERROR, **settings)
         except (ConnectionError, RuntimeError, ValueError) as error:
             reason = " ".join(str(error).split())[:300]
             raise RunFailed(f"Ray cluster {settings['address']}: {reason}") from error

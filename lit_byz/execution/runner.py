@@ -5,7 +5,6 @@ outcome, the ledger writes the cell, and so on until the strategy has nothing le
 """
 
 import signal
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,13 +14,13 @@ from types import FrameType
 from lit_byz.config.grid import Point
 from lit_byz.execution.board import Board, Proposal, Strategy
 from lit_byz.execution.executor import Executor, Inline
+from lit_byz.execution.signals import HEARD, handlers_kept, in_main_thread
 from lit_byz.execution.tasks import Progress, Task
 from lit_byz.tracking.ledger import Ledger
 from lit_byz.tracking.names import name_in_study
 from lit_byz.tracking.outcome import Outcome
 from lit_byz.tracking.records import StudyRecord
 
-HEARD = (signal.SIGINT, signal.SIGTERM)
 # How often a run is tried again that could not reach the store from where it was.
 RETRIES = 3
 
@@ -211,12 +210,8 @@ class Runner:
             self.ledger.store.patience.hurried = True  # nobody waits for a store that is away
             tell("stopping: the runs that are on save themselves; Ctrl-C again stops at once")
 
-        if threading.current_thread() is not threading.main_thread():
-            yield  # which alone hears signals
-            return
-        before = {number: signal.signal(number, interrupted) for number in HEARD}
-        try:
+        with handlers_kept():
+            if in_main_thread():
+                for number in HEARD:
+                    signal.signal(number, interrupted)
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

@@ -60,10 +60,10 @@ def test_the_same_results_as_local_processes(tmp_path: Path) -> None:
     assert results(on_ray)["failed"] == {
         "my_attacks.Broken | seed 1": "RuntimeError: this attack always fails"
     }
-    # What is shared and what varies, and a line for each run: Ray itself says nothing.
+    # What is shared, set and varies, and a line for each run: Ray itself says nothing.
     said = [line for line in on_ray.stderr.splitlines() if not line.endswith("…")]
     first = [line.partition(" ")[0] for line in said]
-    assert first == ["shared:", "varies:", "1/3", "2/3", "2/3"], on_ray.stderr
+    assert first == ["shared:", "not", "varies:", "1/3", "2/3", "2/3"], on_ray.stderr
     statuses = sorted(status for _, status in rows(tmp_path, RUNS))
     assert statuses == ["FAILED", "FINISHED", "FINISHED"]
     local = tmp_path / "local"
@@ -110,6 +110,20 @@ def _workers(main: int) -> list[int]:
             if above == main and command.startswith(b"ray::compute_remotely"):
                 found.append(number)
     return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_batch_system_sends_sigterm_to_the_main_process(tmp_path: Path) -> None:
+    """Ray has a handler of its own for it, which would end the process before any run is saved."""
+    furnish(tmp_path)
+    with going_on(tmp_path) as process:
+        process.terminate()
+        text, _ = process.communicate(timeout=150)
+    assert process.returncode == 130, text
+    assert "stopping: the runs that are on save themselves" in text
+    assert "2 runs are missing: the same command goes on" in text
+    assert [status for _, status in rows(tmp_path, RUNS)] == ["KILLED", "KILLED"]
 
 
 @pytest.mark.slow

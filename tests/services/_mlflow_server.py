@@ -18,8 +18,9 @@ PATIENCE = 90.0  # seconds for its start, on a busy machine
 class MlflowServer:
     """A server in front of a database, with a folder for artifacts that nobody else looks into."""
 
-    def __init__(self, database: str, folder: Path) -> None:
+    def __init__(self, database: str, folder: Path, *options: str) -> None:
         self.port = free_port()
+        self.options = [option.replace("PORT", str(self.port)) for option in options]
         self.folder = folder
         self._database = database
         self._process: subprocess.Popen[bytes] | None = None
@@ -34,6 +35,7 @@ class MlflowServer:
         command += ["--backend-store-uri", self._database]
         command += ["--artifacts-destination", str(self.folder / "artifacts")]
         command += ["--host", "127.0.0.1", "--port", str(self.port)]
+        command += self.options
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "log").open("ab") as output:
             self._process = subprocess.Popen(
@@ -73,9 +75,9 @@ class MlflowServer:
 
 
 @contextlib.contextmanager
-def mlflow_server(database: str, folder: Path) -> Iterator[MlflowServer]:
-    """A server that runs."""
-    server = MlflowServer(database, folder)
+def mlflow_server(database: str, folder: Path, *options: str) -> Iterator[MlflowServer]:
+    """A server that runs; PORT in its options is its port."""
+    server = MlflowServer(database, folder, *options)
     try:
         server.start()
         yield server
