@@ -103,6 +103,9 @@ class Tracking:
         "auto", "which parameters a finished run keeps; auto: final, and none inside sweeps"
     )
     mlflow_model: bool = _setting(False, "keep them as an MLflow model too")
+    figures: bool = _setting(
+        True, "draw every run (accuracy, norms, its partition); reports draw without it, too"
+    )
 
 
 @dataclass

@@ -268,7 +268,7 @@ def _finish(config: DictConfig, run: TrackedRun, module: "RobustDSGD", result: T
     from lit_byz.report.words import run_words
 
     run.tag("lit_byz.gradients", str(result.gradients))
-    if run.store is not None:
+    if run.store is not None and config.tracking.figures:
         with TemporaryDirectory() as folder:
             title, chance = run_words(to_plain(config)), 1 / module.classes
             for path in run_figures(result.history, title, Path(folder), chance):

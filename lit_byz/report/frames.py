@@ -139,6 +139,8 @@ def _run(cell: CellResult, run: PlannedRun, error: str | None) -> dict[str, Any]
     outcome = cell.outcome(run)
     accuracy = None if outcome is None else outcome.accuracy
     metrics = cell.metrics.get(run.identity, {})
+    # What a run had reached that failed or was stopped is no result of so many steps.
+    complete = outcome is not None and outcome.complete
     return {
         "cell": cell.name,
         "attack": run.attack,
@@ -147,7 +149,7 @@ def _run(cell: CellResult, run: PlannedRun, error: str | None) -> dict[str, Any]
         "judged_on": images_of(cell.judged_on),
         "max_accuracy": float("nan") if accuracy is None else accuracy.value,
         "lower_bound": accuracy is not None and accuracy.lower_bound,
-        "accuracy": metrics.get("test/accuracy", float("nan")),
+        "accuracy": metrics.get("test/accuracy", float("nan")) if complete else float("nan"),
         "steps": run.steps,
         "error": error if outcome is None else outcome.error,
         "run_id": None if outcome is None else outcome.run_id,

@@ -149,6 +149,10 @@ def csv_of(curves: Curves, norms: Norms) -> str:
                     row = ["max_accuracy", method, scale, attack, seed]
                     kind = "at least" if found.lower_bound else "exact"
                     rows.append([*row, found.value, found.lower_bound, kind])
+            for kind, without in (("failed", cell.failed), ("missing", cell.missing)):
+                for run in without:
+                    row = ["max_accuracy", method, scale, run.attack, run.seed]
+                    rows.append([*row, "", "", kind])
             worst = cell.worst_case
             for what, value in (("mean", worst.mean), ("std", worst.std)):
                 if worst.kind != "unknown":
@@ -158,7 +162,8 @@ def csv_of(curves: Curves, norms: Norms) -> str:
         for scale, by_seed in by_mu.items():
             for seed, norm in by_seed.items():
                 for what, value in (("largest", norm.largest), ("mean", norm.mean)):
-                    rows.append([f"initial_gradient_{what}", problem, scale, "", seed, value])
+                    row = [f"initial_gradient_{what}", problem, scale, "", seed]
+                    rows.append([*row, value, False, "exact"])
     return as_csv(["what", "method", "mu", "attack", "seed", "value", "lower_bound", "kind"], rows)
 
 

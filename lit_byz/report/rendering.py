@@ -184,8 +184,18 @@ def images_of(judged_on: str) -> str:
 def setting(result: StudyResult) -> str:
     """What all runs of a study have in common, for its title."""
     facts = result.record.facts
-    workers = [] if facts["honest"] is None else [f"{facts['honest']} honest workers"]
-    return ", ".join([facts["dataset"], facts["partition"], *workers])
+    return ", ".join([facts["dataset"], facts["partition"], *_workers(result)])
+
+
+def cell_in_common(result: StudyResult) -> str:
+    """The same with f and the rule, but without what varies."""
+    facts = result.record.facts
+    return ", ".join([facts["cell"] or facts["dataset"], *_workers(result)])
+
+
+def _workers(result: StudyResult) -> list[str]:
+    honest = result.record.facts["honest"]
+    return [] if honest is None else [f"{honest} honest workers"]
 
 
 def problems(result: StudyResult) -> dict[str, Any]:

@@ -34,6 +34,13 @@ class TrialResult:
     cell: CellResult
 
     @property
+    def at_most(self) -> float | None:
+        """The value, or what the worst case is at most where runs were pruned or failed."""
+        worst = self.cell.worst_case
+        failed = self.state == "failed" and worst.kind != "unknown"
+        return worst.at_most if failed and self.value is None else self.value
+
+    @property
     def settings(self) -> str:
         return ", ".join(f"{key} = {shown(value)}" for key, value in self.params.items())
 

@@ -74,35 +74,37 @@ def _panel(axes: "Axes", study: Tuned, key: str) -> None:
 
 
 def _curve(axes: "Axes", study: Tuned, place: Place) -> None:
-    """A line that no trial contradicts: through the pruned ones, which it cannot lie above.
+    """A line that no trial contradicts: through pruned and failed ones, which it cannot lie above.
 
     Dashed where an end is a bound, as the curve is at most there.
     """
-    found = [t for t in study.trials if t.value is not None and t.state in ("complete", "pruned")]
+    ended = ("complete", "pruned", "failed")
+    found = [t for t in study.trials if t.at_most is not None and t.state in ended]
     # Where one value was tried several times, what is known best: the lowest bound, or the result.
     by_place: dict[float, TrialResult] = {}
-    for trial in sorted(found, key=lambda t: (t.state != "complete", t.value or 0.0)):
+    for trial in sorted(found, key=lambda t: (t.state != "complete", t.at_most or 0.0)):
         by_place.setdefault(place(trial), trial)
     for (x, one), (next_x, other) in itertools.pairwise(sorted(by_place.items())):
         exact = one.state == other.state == "complete"
         style, alpha = ("-", 1.0) if exact else ("--", 0.55)
-        y = (one.value or 0.0, other.value or 0.0)
+        y = (one.at_most or 0.0, other.at_most or 0.0)
         axes.plot((x, next_x), y, style, color="tab:blue", linewidth=1.2, alpha=alpha, zorder=2)
 
 
 def _points(axes: "Axes", study: Tuned, place: Place) -> None:
-    """A dot for each complete trial, an open triangle for what a pruned one is at most."""
+    """A dot for each complete trial, an open triangle for what another is at most."""
     for state, marker, colour, label in (
         ("complete", "o", "tab:blue", "worst case of a trial"),
         ("pruned", "v", "white", "pruned: at most this"),
+        ("failed", "v", "tab:red", "runs failed: at most this"),
     ):
-        found = [t for t in study.trials if t.state == state and t.value is not None]
+        found = [t for t in study.trials if t.state == state and t.at_most is not None]
         if found:
-            x, y = zip(*((place(t), float(t.value or 0.0)) for t in found), strict=True)
+            x, y = zip(*((place(t), float(t.at_most or 0.0)) for t in found), strict=True)
             axes.scatter(
                 x, y, marker=marker, s=34, c=colour, edgecolors="tab:blue", label=label, zorder=3
             )
-            if state == "pruned":  # its worst case lies somewhere below
+            if state != "complete":  # its worst case lies somewhere below
                 axes.vlines(x, 0, y, color="tab:blue", alpha=0.15, linewidth=1.2, zorder=1)
     best = study.best
     if best is not None and best.value is not None:
@@ -127,7 +129,7 @@ def _lines(axes: "Axes", study: Tuned) -> None:
 def _finish(
     drawn: Any, axes: "Axes", study: Tuned, path: Path, others: "Sequence[Axes]" = ()
 ) -> None:
-    values = [t.value for t in study.trials if t.value is not None]
+    values = [t.at_most for t in study.trials if t.at_most is not None]
     values += [c.cell.worst_case.mean for c in study.comparisons if c.cell.worst_case.known]
     top = max(values, default=1.0)
     in_percent(axes.yaxis)

@@ -52,7 +52,7 @@ def figure(
     axes.set_yticks(range(len(cells)), names, fontsize=8)
     axes.set_ylim(rows - 0.5, -0.5)
     axes.set_xlim(0, 1.02)
-    axes.set_xlabel(f"{ACCURACY} (bar: worst case; hatched: a bound)", fontsize=9)
+    axes.set_xlabel(f"{ACCURACY} ({_signs(cells)})", fontsize=9)
     axes.tick_params(labelsize=8)
     in_percent(axes.xaxis)
     axes.set_title(title, fontsize=9)
@@ -81,6 +81,13 @@ def _bars(axes: "Axes", cells: Sequence[CellResult], words: Mapping[str, str]) -
         bright = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.2}
         text = _text(cell, words)
         axes.annotate(text, (MARGIN, row), va="center", fontsize=8, bbox=bright, zorder=5)
+
+
+def _signs(cells: Sequence[CellResult]) -> str:
+    """What the bars are, as far as they are there."""
+    found = [cell.worst_case for cell in cells]
+    bounded = any(of_worst_case(worst) is not None and not worst.exact for worst in found)
+    return "bar: worst case; hatched: a bound" if bounded else "bar: worst case"
 
 
 def _text(cell: CellResult, words: Mapping[str, str]) -> str:

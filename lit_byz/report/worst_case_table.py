@@ -13,6 +13,7 @@ from lit_byz.report.rendering import (
     Rendered,
     as_csv,
     caption,
+    cell_in_common,
     files_in,
     of_attack,
     of_worst_case,
@@ -40,7 +41,7 @@ WIDEST = 100
 def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     """A sweep's table, figure and numbers."""
     cells = result.of_kind("cell")
-    title = f"{len(result.runs)} runs on {result.record.facts['dataset']}"
+    title = f"{len(result.runs)} runs: {cell_in_common(result)}"
     picture, numbers = files_in(folder, "worst_case")
     chance = chance_of(str(result.record.facts["dataset"]))
     worst_case_figure.figure(cells, title, picture, chance)

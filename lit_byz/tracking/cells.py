@@ -66,12 +66,15 @@ def _on_any_images(cell: CellResult, found: WorstCase) -> dict[str, float]:
     if found.exact:
         metrics["worst_case/max_accuracy"] = found.mean
         metrics |= _spread("max_accuracy", found)
-        # A bound of before, while runs were missing, cannot be taken back: both ends follow.
-        metrics |= {"worst_case/at_least": found.mean, "worst_case/at_most": found.mean}
-        metrics |= {f"worst_case/seed_{seed}": low for seed, (low, _) in found.bounds.items()}
         metrics |= _of_the_end(cell)
-    elif found.kind != "unknown":
-        metrics[f"worst_case/{found.kind.replace(' ', '_')}"] = found.mean
+    if found.kind != "unknown":
+        # A bound of before, while runs were missing, cannot be taken back: both ends follow.
+        if found.exact or found.at_least > 0:
+            metrics["worst_case/at_least"] = found.at_least
+        if found.exact or found.at_most < 1:  # more than that no accuracy is
+            metrics["worst_case/at_most"] = found.at_most
+        known = {seed: low for seed, (low, high) in found.bounds.items() if low == high}
+        metrics |= {f"worst_case/seed_{seed}": value for seed, value in known.items()}
     return metrics
 
 

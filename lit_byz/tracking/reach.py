@@ -8,12 +8,25 @@ import sqlite3
 import urllib.error
 import urllib.request
 from pathlib import Path
+from urllib.parse import quote
 
 from lit_byz._passwords import without_user
 
 SQLITE = "sqlite:///"
 # Where databases listen unless an address says otherwise.
 PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
+
+
+def from_anywhere(uri: str) -> str:
+    """The address of an SQLite store, also for a process that changes its working directory.
+
+    MLflow keeps one engine for each address: that of a file in a folder left before would be
+    taken for a file of the same name here. A folder that an address cannot spell stays as it is.
+    """
+    here, name = str(Path.cwd()), uri.removeprefix(SQLITE)
+    if name == uri or name.startswith("/") or quote(here) != here:
+        return uri
+    return f"{SQLITE}{here}/{name}"
 
 
 def make(path: Path) -> None:
@@ -27,7 +40,8 @@ def make(path: Path) -> None:
     new = path.with_suffix(".new")
     for left in (new, Path(f"{new}-journal")):
         left.unlink(missing_ok=True)
-    made = SqlAlchemyStore(f"{SQLITE}{new}", (path.parent.absolute() / "artifacts").as_uri())
+    artifacts = (path.parent.absolute() / "artifacts").as_uri()
+    made = SqlAlchemyStore(from_anywhere(f"{SQLITE}{new}"), artifacts)
     made.engine.dispose()
     new.replace(path)
 

@@ -32,7 +32,7 @@ from lit_byz.tracking.shelf import (
     throw_away,
     untracked_checkpoint,
 )
-from lit_byz.tracking.store import CODE, Store
+from lit_byz.tracking.store import CODE, STATUS, Store
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -77,15 +77,9 @@ class TrackedRun:
     def _describe_data(self, config: DictConfig, module: "RobustDSGD", folder: Path) -> None:
         from mlflow.entities import Dataset, DatasetInput
 
-        from lit_byz.data import label_counts
-        from lit_byz.data.figure import save_label_figure
-
         batches = module.batches
-        labels = batches.images.train_labels
-        counts = label_counts(batches.parts, labels, module.classes)
-        path = folder / "partition.png"
-        save_label_figure(counts, f"{config.dataset.name}, {config.partition.name}", path)
-        self.tracker.save_file(path, "figures")
+        if config.tracking.figures:
+            self._draw_partition(config, module, folder / "partition.png")
         profile = {"train": batches.images.train_size, "test": batches.images.test_size}
         dataset = Dataset(
             name=config.dataset.name,
@@ -100,6 +94,15 @@ class TrackedRun:
         # other; the claim is on this entry, so that only those wait who would.
         with self.store.alone(f"dataset-{dataset.name}-{dataset.digest}"):
             self.store.client.log_inputs(self.run_id, [DatasetInput(dataset, [])])
+
+    def _draw_partition(self, config: DictConfig, module: "RobustDSGD", path: Path) -> None:
+        from lit_byz.data import label_counts
+        from lit_byz.data.figure import save_label_figure
+
+        batches = module.batches
+        counts = label_counts(batches.parts, batches.images.train_labels, module.classes)
+        save_label_figure(counts, f"{config.dataset.name}, {config.partition.name}", path)
+        self.tracker.save_file(path, "figures")
 
     def tag(self, key: str, value: str) -> None:
         if self.store is not None and self.run_id is not None:
@@ -186,6 +189,7 @@ class TrackedRun:
             self.tag("lit_byz.error", without_secrets_of(text, uri)[:5000])
             interrupted = isinstance(error, KeyboardInterrupt | SystemExit)
             interrupted = interrupted or disk_is_full(error) or disk_fails(error)
+            self.tag(STATUS, "interrupted" if interrupted else "failed")
             self.close("KILLED" if interrupted else "FAILED")
         except Exception as second:  # the store itself may be what failed
             if not disk_is_full(second):  # which the error says already

@@ -19,7 +19,7 @@ from lit_byz.tracking.claims import Claim, Claims, FileClaims, held, short_claim
 from lit_byz.tracking.late import LateClient, told
 from lit_byz.tracking.leases import LeaseClaims
 from lit_byz.tracking.patience import Patience, is_away, patient
-from lit_byz.tracking.reach import SQLITE, call, knock, make, quiet, use_wal
+from lit_byz.tracking.reach import SQLITE, call, from_anywhere, knock, make, quiet, use_wal
 from lit_byz.tracking.renamed import OLD_THRESHOLD, THRESHOLD
 from lit_byz.tracking.silence import limit_silence
 from lit_byz.tracking.tables import active_experiment, enter, is_read
@@ -275,7 +275,7 @@ def _client_of(uri: str) -> "MlflowClient":
         if path is not None and not path.exists():
             make(path)
             use_wal(path)
-        client = MlflowClient(tracking_uri=uri)
+        client = MlflowClient(tracking_uri=from_anywhere(uri))
         client.search_experiments(max_results=1)
     return client
 

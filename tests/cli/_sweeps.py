@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 GRID = {
     "dataset": "digits",
     "model": "logreg",
+    "tracking": {"figures": False},
     "train": {"steps": 40, "eval_every": 10, "checkpoint_every": 5},
     "grid": {"axes": {"clip": ["none", "arc"], "attack": ["sf", "lf"], "seed": [1, 2]}},
 }

@@ -15,7 +15,7 @@ from tests.report._results import make_cell, make_study
 from tests.tracking._stores import new_store
 
 SMALL = ["dataset=digits", "model=logreg", "workers.honest=3", "clip=none", "attack=[sf]"]
-SMALL += ["train.steps=2", "train.eval_every=2"]
+SMALL += ["train.steps=2", "train.eval_every=2", "tracking.figures=false"]
 
 
 def test_a_sweep_of_its_runs_leaves_it_as_it_is(

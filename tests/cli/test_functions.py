@@ -15,6 +15,7 @@ import pytest
 import lit_byz
 from lit_byz.config.as_typed import as_typed
 from lit_byz.errors import BadRequest
+from lit_byz.tracking import open_store
 from tests.cli import _kills
 from tests.cli._doors import ROOT
 from tests.cli._studies import query
@@ -30,7 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def settings(folder: Path, **more: Any) -> dict[str, Any]:
-    return {**SMALL, "tracking": {"uri": new_store(folder / "mlruns")}, **more}
+    tracking = {"uri": new_store(folder / "mlruns"), "figures": False}
+    return {**SMALL, "tracking": tracking, **more}
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +92,9 @@ def test_what_failed_is_there_and_warned_of(
             from lit_byz.attacks import SignFlip
             class Failing(SignFlip):
                 def plan(self, scene, state):
-                    raise RuntimeError("it broke")
+                    if scene.step > 3:
+                        raise RuntimeError("it broke")
+                    return super().plan(scene, state)
             """
         )
     )
@@ -104,7 +108,11 @@ def test_what_failed_is_there_and_warned_of(
     assert (row.at_least, row.at_most) == (0.0, found.runs["max_accuracy"].min())
     assert list(found.runs["status"]) == ["finished", "failed"]
     assert found.runs["error"][1] == "RuntimeError: it broke"
+    # It was evaluated before it failed, which is no result of all its steps.
     assert pd.isna(found.runs["max_accuracy"][1])
+    assert pd.isna(found.runs["accuracy"][1])
+    tags = open_store(grid["tracking"]["uri"]).client.get_run(found.runs["run_id"][1]).data.tags
+    assert tags["lit_byz.status"] == "failed"
 
 
 def test_what_was_refused_before_it_began_says_why(

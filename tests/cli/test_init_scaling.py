@@ -10,6 +10,7 @@ from tests.cli import _studies
 GRID: dict[str, Any] = {
     "dataset": "digits",
     "model": "logreg",
+    "tracking": {"figures": False},
     "workers": {"honest": 5, "f": 1, "batch_size": 8},
     "train": {"steps": 12, "eval_every": 6},
     "grid": {

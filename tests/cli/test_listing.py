@@ -15,6 +15,7 @@ from tests.tracking._filled import fill, some_points
 from tests.tracking._stores import new_store
 
 QUICK = ["dataset=digits", "model=logreg", "train.steps=2", "train.eval_every=2"]
+QUICK += ["tracking.figures=false"]
 
 
 @pytest.fixture(scope="module")

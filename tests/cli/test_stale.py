@@ -25,6 +25,7 @@ class Meddles(Callback):
 """
 MODULES = ("my_rules", "my_signs", "my_callbacks")
 GRID = {"model": "logreg", "train": {"steps": 10, "eval_every": 5}, "attack": "sf"}
+GRID |= {"tracking": {"figures": False}}
 
 
 @pytest.fixture(autouse=True)

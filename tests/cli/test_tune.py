@@ -26,6 +26,7 @@ CELL: dict[str, Any] = {
     "dataset": "digits",
     "partition": "extreme",
     "model": "logreg",
+    "tracking": {"figures": False},
     "rule": "cwtm",
     "mix": "nnm",
     "workers": {"honest": 5, "f": 1, "batch_size": 8},

@@ -85,6 +85,7 @@ CALLBACKS = (
     f"trainer.callbacks=[{MODULE}.SignalAt, {MODULE}.CopyCheckpoint, {MODULE}.KeepParameters]"
 )
 QUICK = ["model=logreg", "workers.honest=5", "workers.batch_size=8", "train.eval_every=4"]
+QUICK += ["tracking.figures=false"]
 
 
 def write_users_parts(folder: Path) -> None:

@@ -24,6 +24,7 @@ from tests.tracking._stores import new_store
 GRID: dict[str, Any] = {
     "dataset": "digits",
     "model": "logreg",
+    "tracking": {"figures": False},
     "train": {"steps": 4, "eval_every": 2},
     "grid": {"axes": {"attack": ["sf", "lf"], "clip": ["none", "arc"]}},
 }

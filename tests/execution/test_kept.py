@@ -22,6 +22,7 @@ from tests.execution._runs import MODULE
 from tests.tracking._stores import new_store
 
 SMALL = ["dataset=digits", "model=logreg", "workers.honest=5", "train.steps=12"]
+SMALL += ["tracking.figures=false"]
 SMALL += ["train.eval_every=4", "attack=sf"]
 
 

@@ -16,6 +16,7 @@ from tests.execution._runs import tags_of
 from tests.tracking._stores import DATABASE, new_store
 
 QUICK = ["dataset=digits", "model=logreg", "train.steps=4", "train.eval_every=2", "resume=auto"]
+QUICK += ["tracking.figures=false"]
 
 
 def test_only_another_version_that_is_known_counts() -> None:

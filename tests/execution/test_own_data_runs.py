@@ -27,6 +27,7 @@ MODULE = """
             return x, y, x, y
 """
 SHORT = ["model=logreg", "partition=iid", "workers.honest=3", "train.steps=2", "train.eval_every=2"]
+SHORT += ["tracking.figures=false"]
 
 
 @pytest.fixture(autouse=True)

@@ -222,6 +222,8 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "maximal accuracy 0." in printed.out
     assert f"lit-byz ui tracking.uri=sqlite:///{tmp_path}/mlflow.db" in printed.out
     assert "2 steps in" in printed.out
+    told = "workers.batch_size = 8, train.eval_every = 4"
+    assert f"\nmodel logreg; not the default: {told}\n" in printed.out
     assert printed.err == ""
     assert _runs.command(tmp_path, settings) == 0
     assert "had been finished before; nothing was computed" in capsys.readouterr().out

@@ -24,6 +24,7 @@ from tests.tracking._stores import new_store
 
 STEPS = 10
 SETTINGS = [f"train.steps={STEPS}", "attack=foe", "train.lr=0.5", "partition=dirichlet"]
+SETTINGS += ["tracking.figures=true"]
 PER_STEP = {
     "arc/threshold",  # the old name, of ARC alone
     "clip/threshold",
@@ -122,6 +123,18 @@ def test_artifacts(store: Store, tracked: Run, tmp_path: Path) -> None:
     again = compose(beneath=OmegaConf.load(config))
     assert identity(again) == tracked.data.tags["lit_byz.identity"]
     assert identity(compose([f"config={config}"])) == tracked.data.tags["lit_byz.identity"]
+
+
+def test_figures_may_be_left_out(tmp_path: Path) -> None:
+    """The run is the same one, and has all else."""
+    paths, identities = [], []
+    for name, figures in (("with", "true"), ("without", "false")):
+        result = quick(tmp_path / name, "train.steps=4", f"tracking.figures={figures}")
+        client = open_store(new_store(tmp_path / name)).client
+        paths.append({item.path for item in client.list_artifacts(result.run_id)})
+        identities.append(result.identity)
+    assert paths == [{"config.yaml", "figures", "model"}, {"config.yaml", "model"}]
+    assert identities[0] == identities[1]
 
 
 def test_where_it_came_from(tracked: Run, result: TrainResult) -> None:

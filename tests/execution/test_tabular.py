@@ -55,6 +55,7 @@ TABLES = """
             return self.last(torch.tanh(self.mix(x)).mean(1))
 """
 SHORT = ["train.steps=40", "train.eval_every=20", "workers.batch_size=8", "workers.honest=6"]
+SHORT += ["tracking.figures=false"]
 
 
 @pytest.fixture

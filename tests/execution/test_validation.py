@@ -12,6 +12,7 @@ from lit_byz.config.identity import identity
 from tests.tracking._stores import new_store
 
 SMALL = ["dataset=digits", "model=logreg", "workers.honest=5", "workers.batch_size=10"]
+SMALL += ["tracking.figures=false"]
 SHORT = [*SMALL, "train.steps=30", "train.eval_every=10", "attack=foe", "partition=extreme"]
 
 

@@ -110,12 +110,12 @@ def test_pruned_trials_are_on_the_line(value: float) -> None:
     from lit_byz.report.tuned import Cost, TrialResult, Tuned
     from lit_byz.report.tuning_figures import _curve
 
-    cell = CELLS[0]
+    cell, unknown = CELLS[0], make_cell("clip=none", {"sf": {1: "failed"}})
     trials = [
         TrialResult(0, {"clip.C": 1.0}, "complete", 0.7, cell),
         TrialResult(1, {"clip.C": 3.0}, "complete", 0.8, cell),
         TrialResult(2, {"clip.C": 2.0}, "pruned", value, cell),
-        TrialResult(3, {"clip.C": 2.5}, "failed", None, cell),
+        TrialResult(3, {"clip.C": 2.5}, "failed", None, unknown),
     ]
     cost = Cost(0, 0, 0, 0, 0, 0, 0, 0.0)
     axes = Figure().subplots()

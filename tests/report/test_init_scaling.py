@@ -96,6 +96,17 @@ def test_csv_has_every_number() -> None:
     assert kinds.count("initial_gradient_largest") == kinds.count("initial_gradient_mean") == 3
 
 
+def test_csv_has_a_line_for_runs_without_a_result() -> None:
+    cell = curve_cell("static", 2.0, {"sf": {1: 0.4, 2: None}, "foe": {1: "failed", 2: 0.5}})
+    text = csv_of({"static": {2.0: cell}}, NORMS)
+    assert {line.count(",") for line in text.splitlines()} == {7}
+    found = {(row["attack"], row["seed"]): row for row in csv.DictReader(io.StringIO(text))}
+    assert found["foe", "1"]["kind"] == "failed"
+    assert found["sf", "2"]["kind"] == "missing"
+    assert found["foe", "1"]["value"] == found["sf", "2"]["value"] == ""
+    assert found["sf", "1"]["kind"] == "exact"
+
+
 def test_figure(tmp_path: Path) -> None:
     failed = curve_cell("static", 2.0, {"sf": {1: 0.4}, "foe": {1: "failed"}})
     figure(CURVES, NORMS, "digits", tmp_path / "both.png")

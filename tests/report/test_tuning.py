@@ -227,6 +227,18 @@ def test_figures(tmp_path: Path) -> None:
     assert two.shape[1] > one.shape[1]  # a panel for each key
 
 
+def test_trials_of_which_runs_failed_are_drawn_as_bounds(tmp_path: Path) -> None:
+    """Where every trial has one, the figure would be empty otherwise."""
+    failed = trial(0, 3.0, 0.6, "failed", **ended("failed", None))
+    unknown = trial(1, 7.0, "failed", "failed", **ended("failed", None))
+    study = tuned(make_study("tuning", [failed, unknown], **FACTS))
+    assert [found.at_most for found in study.trials] == [0.6, None]
+    curve_figure(study, tmp_path / "curve.svg")
+    assert "runs failed: at most this" in (tmp_path / "curve.svg").read_text()
+    curve_figure(replace(study, trials=study.trials[1:]), tmp_path / "empty.svg")
+    assert "runs failed" not in (tmp_path / "empty.svg").read_text()
+
+
 @pytest.mark.parametrize(
     ("foe", "sf", "shown"),
     [

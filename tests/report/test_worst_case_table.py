@@ -173,7 +173,7 @@ def test_figure(tmp_path: Path) -> None:
 
 def test_report_of_a_sweep(tmp_path: Path) -> None:
     found = render(make_study("sweep", EVERY), tmp_path, no_other)
-    assert "21 runs on digits" in text_of(*found.printed)
+    assert "21 runs: digits, extreme, f=1, 6 honest workers" in text_of(*found.printed)
     assert found.metrics == {}  # its cells have them
     assert {path.name for path in found.files} == {
         *("worst_case.png", "worst_case.pdf", "worst_case.svg"),

@@ -10,6 +10,7 @@ from lit_byz.tracking.outcome import Outcome
 BASE: dict[str, Any] = {
     "dataset": "digits",
     "model": "logreg",
+    "tracking": {"figures": False},
     "workers": {"honest": 6, "batch_size": 8},
     "train": {"steps": 40, "eval_every": 10, "checkpoint_every": 5},
 }

@@ -1,5 +1,6 @@
 """Where stores are, and what is said when they cannot be opened."""
 
+import contextlib
 import os
 import sqlite3
 import subprocess
@@ -63,6 +64,21 @@ def test_where_the_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert open_store().uri == address
     assert open_store().folder == tmp_path / "elsewhere"
     assert open_store(uri(tmp_path / "mlruns")).uri != address
+
+
+def test_the_store_is_that_of_the_folder_where_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a notebook that changes its working directory: MLflow keeps connections to files."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    for name in ("one", "two", "one"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / name)
+        client = open_store().client
+        client.set_experiment_tag(open_store().experiment("lit_byz"), "seen in", name)
+    for name in ("one", "two"):
+        with contextlib.closing(sqlite3.connect(tmp_path / name / "mlruns" / "mlflow.db")) as there:
+            assert there.execute("select value from experiment_tags").fetchall() == [(name,)]
 
 
 def test_a_store_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

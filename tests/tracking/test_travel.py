@@ -18,6 +18,7 @@ from pipelines.sweep import main as sweep
 from tests.tracking._stores import new_store
 
 SETTINGS = ["dataset=digits", "model=logreg", "workers.honest=6", "train.steps=45"]
+SETTINGS += ["tracking.figures=false"]
 SETTINGS += ["train.eval_every=10", "train.checkpoint_every=0", "attack=foe@coarse"]
 SETTINGS += ["data.validation=0.1"]
 # Of these not a bit is lost, nor the step.

@@ -13,6 +13,7 @@ from tests.tracking._stores import new_store
 BASE: dict[str, Any] = {
     "dataset": "digits",
     "model": "logreg",
+    "tracking": {"figures": False},
     "rule": "cwtm",
     "workers": {"honest": 6, "f": 1, "batch_size": 8},
     "train": {"steps": 12, "eval_every": 4, "checkpoint_every": 0},
