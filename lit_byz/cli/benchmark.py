@@ -7,7 +7,8 @@ python pipelines/benchmark.py run [--quick] [--out DIR]
 python pipelines/benchmark.py sweep [--quick] [--out DIR] [--only quickstart mnist]
 python pipelines/benchmark.py scaling [--quick] [--out DIR] [--only n d factors memory]
 python pipelines/benchmark.py strength [--quick] [--out DIR] [--only cwtm gm]
-python pipelines/benchmark.py gradients [--quick] [--out DIR] [--only mlp] [--write]
+python pipelines/benchmark.py gradients [--quick] [--out DIR] [--only mlp]
+python pipelines/benchmark.py gradients [--out DIR] [--only mlp] --write
 python pipelines/benchmark.py cluster [--quick] [--out DIR] [--only paper/fig1a]
 """
 

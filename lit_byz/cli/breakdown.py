@@ -128,7 +128,8 @@ def _show_plan(
         def of(count: int) -> str:
             share = count / len(middle)
             size = f"{share * found.bytes / 1e6:.0f} MB in the store"
-            return f"{spans(share * found.seconds, options)}, {size}"
+            time = spans(share * found.seconds, options, count, found.longest)
+            return f"{time}, {size}"
 
         line = f"estimated at the middle f {found.source}: at most {of(left)}; full grid {of(rest)}"
         return [f"{line} (--full computes it)" if options.full else line]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from lit_byz import _instructions
 from lit_byz._cache import place_matplotlib
 from lit_byz._door import here, program, typed
-from lit_byz._passwords import without_passwords, without_secrets_of
+from lit_byz._passwords import without_secrets_of
 from lit_byz.cli import answer, saying
 from lit_byz.errors import BadRequest, disk_is_full
 
@@ -78,13 +78,14 @@ def command(
 
     def parse_and_run(arguments: Sequence[str]) -> int | None:
         # Here, because commands without a config start several times as fast without it.
-        from lit_byz.config import plain_yaml
-        from lit_byz.config.compose import compose, to_plain
+        from lit_byz.config.compose import as_written, compose, to_plain
 
         parser = Parser(description, settings_help)
         parser.add_argument("settings", nargs="*", metavar="key=value", help="see below")
         parser.add_argument(
-            "--print-config", action="store_true", help="print the resolved config and stop"
+            "--print-config",
+            action="store_true",
+            help="print what config= reads back, and stop",
         )
         if options is not None:
             options(parser)
@@ -93,7 +94,10 @@ def command(
         config = compose(parsed.settings)
         saying.over()
         if parsed.print_config:
-            answer.stream().write(plain_yaml.write(without_passwords(to_plain(config))))
+            from lit_byz.cli.printed import write_config
+
+            plain = to_plain(config)
+            write_config(as_written(plain, parsed.settings), plain)
             return 0
         return run(config, parsed)
 

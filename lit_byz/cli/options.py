@@ -28,7 +28,9 @@ def add_options(parser: argparse.ArgumentParser, *, worst_case_only: bool = Fals
     parser.add_argument("settings", nargs="*", metavar="key=value", help="see below")
     parser.add_argument("--dry-run", action="store_true", help="show the plan and its cost, stop")
     parser.add_argument(
-        "--print-config", action="store_true", help="print the resolved grid and stop"
+        "--print-config",
+        action="store_true",
+        help="print what config= reads back, and stop",
     )
     parser.add_argument("--workers", type=int, help="runs at once; default: one per core")
     parser.add_argument(

@@ -10,20 +10,21 @@ from typing import Any
 
 from rich.console import Console
 
-from lit_byz._passwords import without_passwords
 from lit_byz._versions import this_torch
 from lit_byz.cli import answer, saying
-from lit_byz.config import plain_yaml
+from lit_byz.cli.printed import write_config
 from lit_byz.config.advice import slow_rules
+from lit_byz.config.apart import NAMED, apart
 from lit_byz.config.components import GROUPS
-from lit_byz.config.grid import Grid, Point
+from lit_byz.config.compose import as_written
+from lit_byz.config.grid import Grid, Point, nested
 from lit_byz.config.grid_source import as_file, shared_settings
 from lit_byz.config.labels import shown
 from lit_byz.config.search_space import Problem
 from lit_byz.execution.board import Board
 from lit_byz.execution.runner import Memory
 from lit_byz.tracking.ledger import Ledger
-from lit_byz.tracking.names import clip_name, partition_name, rule_name
+from lit_byz.tracking.names import clip_name, declared, partition_name, rule_name
 
 # So many values of an axis are named; of more, the first and the last.
 MOST_VALUES = 8
@@ -46,7 +47,8 @@ def describe(
         parts.append(f"{workers['honest']} honest workers")
     if "f" in workers:
         parts.append(f"f = {workers['f']}")
-    parts += _declared(same)
+    kept = {*tuned, *(given or {})}
+    parts += [f"{key} = {f}" for key, f in declared(plains).items() if key not in kept]
     if all("name" in same.get(group, {}) for group in ("rule", "mix")):
         parts.append(rule_name(plains[0]))
     if "name" in same.get("clip", {}):
@@ -56,6 +58,9 @@ def describe(
     seeds = list(dict.fromkeys(point.seed for point in points))
     parts.append(f"seed{'s' if len(seeds) > 1 else ''} {_listed(seeds)}")
     lines = [f"shared: {', '.join(parts)}"]
+    named = {*kept, *declared(plains), *NAMED}
+    if more := [f"{k} = {shown(v)}" for k, v in _apart(plains[0], same).items() if k not in named]:
+        lines.append(f"not the default: {', '.join(more)}")
     varies = [f"{key} {_listed(values)}" for key, values in _varying(points).items()]
     varies += [f"{key} = {shown(value)} where it applies" for key, value in (given or {}).items()]
     if varies:
@@ -63,16 +68,9 @@ def describe(
     return [*lines, *slow_rules(plains)]
 
 
-def _declared(same: Mapping[str, Any]) -> list[str]:
-    """What the server, or a part of it, takes f for, where that is not what it is."""
-    found, above = [], same.get("workers", {}).get("f")
-    for section in ("server", "clip", "mix", "rule"):
-        f = same.get(section, {}).get("f")
-        if above is not None and f is not None and f != above:
-            found.append(f"{section}.f = {f}")
-        if section == "server":
-            above = f  # which its parts follow
-    return found
+def _apart(plain: Mapping[str, Any], same: Mapping[str, Any]) -> dict[str, Any]:
+    """What all runs have otherwise than their data set and options have it by themselves."""
+    return {key: value for key, value in apart(plain).items() if nested(same, key) == value}
 
 
 def _without(settings: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
@@ -197,17 +195,20 @@ def cost(
     saying.now("estimating what they cost")
     found, factor = estimate(timed, ledger), len(points) / len(timed)
     saying.over()
-    time = spans(factor * found.seconds, options)
+    time = spans(factor * found.seconds, options, len(points), found.longest)
     size = f"{factor * found.bytes / 1e6:.0f} MB in the store"
     return [f"estimated {found.source}: {bound}{time}, {size}"]
 
 
-def spans(seconds: float, options: argparse.Namespace) -> str:
-    """A time of one process, and what that comes to with as many as the command would take."""
+def spans(seconds: float, options: argparse.Namespace, runs: int, longest: float) -> str:
+    """A time of one process, and what that comes to with as many as the command would take.
+
+    No run is divided: more processes than runs are of no use, and the longest run takes its time.
+    """
     from lit_byz.cli.options import processes
 
-    many = processes(options)
-    with_many = f", {duration(seconds / many)} with {many}" if many > 1 else ""
+    many = min(processes(options), runs)
+    with_many = f", {duration(max(seconds / many, longest))} with {many}" if many > 1 else ""
     return f"{duration(seconds)} of one process{with_many}"
 
 
@@ -229,10 +230,11 @@ def print_config(grid: Grid, points: Sequence[Point], problem: Problem | None = 
             shared.pop(section, None)
         elif section in shared:
             shared[section].pop(name, None)
-    content = as_file(grid, shared)
+    written = as_written(shared, beneath=grid.settings(points[0].values))
+    content = as_file(grid, written)
     if problem is not None:
         content["tune"] = problem.section
-    answer.stream().write(plain_yaml.write(without_passwords(content)))
+    write_config(content, shared)
     return 0
 
 

@@ -48,7 +48,7 @@ def summary(config: "DictConfig", result: "TrainResult") -> str:
     from lit_byz.tracking.page import page_of_run
     from lit_byz.tracking.store import open_store
 
-    lines = [label(config)]
+    lines = [label(config), _model(config)]
     if result.reused:
         lines.append("this run had been finished before; nothing was computed")
     if result.other_torch is not None:
@@ -90,6 +90,17 @@ def summary(config: "DictConfig", result: "TrainResult") -> str:
         experiment = store.experiment(config.tracking.experiment)
         lines += page_of_run(store, experiment, result.run_id).lines("see it: ")
     return "\n".join(lines)
+
+
+def _model(config: "DictConfig") -> str:
+    """The model, and what is set otherwise than the data set and the options have it."""
+    from lit_byz.config.apart import NAMED, apart
+    from lit_byz.config.compose import to_plain
+    from lit_byz.config.labels import shown
+
+    found = [f"{k} = {shown(v)}" for k, v in apart(to_plain(config)).items() if k not in NAMED]
+    more = f"; not the default: {', '.join(found)}" if found else ""
+    return f"model {config.model.name}{more}"
 
 
 def _random_iterate(config: "DictConfig", result: "TrainResult") -> list[str]:

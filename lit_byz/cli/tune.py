@@ -139,7 +139,9 @@ def _show_plan(
         size = others.bytes + left * max(cost.bytes for cost in costs)
         bound = "at most" if dearest else "about"
         like = "" if dearest else f"; if all trials have {each[0].cell.partition(', ')[2]}"
-        line = f"estimated {found.source}: {bound} {spans(seconds, options)}"
+        longest = max(cost.longest for cost in (*costs, others))
+        runs = left * len(each) + len(compared)
+        line = f"estimated {found.source}: {bound} {spans(seconds, options, runs, longest)}"
         return [f"{line}, {size / 1e6:.0f} MB in the store{like}"]
 
     return write(lines, cost, options.json)

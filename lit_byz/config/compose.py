@@ -42,6 +42,7 @@ _KEYS = {
 }
 FILES = ("experiment", "config")
 NONE = ("clip", "mix", "attack")  # groups with an option of that name
+AUTO = "auto"  # what a key has that a run chooses by itself
 
 Plain = dict[str, Any]
 
@@ -61,8 +62,7 @@ def compose(
 
 def compose_plain(overrides: Sequence[str] = (), beneath: Mapping[str, Any] | None = None) -> Plain:
     """The same as nested dicts and lists, many times as fast."""
-    asked = sources.parse(overrides, GROUPS)
-    chosen = [*_files(asked), *([] if beneath is None else [Settings("", dict(beneath))]), asked]
+    chosen = _chosen(overrides, beneath)
     lower = _lower(chosen)
     plain = _merged([*lower, *chosen])
     if plain["workers"]["f"] == 0 and plain["attack"]["name"] != "none":
@@ -70,6 +70,35 @@ def compose_plain(overrides: Sequence[str] = (), beneath: Mapping[str, Any] | No
         plain = _merged([*lower, *chosen, Settings("", {"attack": "none"})])
     check(plain)
     return plain
+
+
+def _chosen(overrides: Sequence[str], beneath: Mapping[str, Any] | None) -> list[Settings]:
+    asked = sources.parse(overrides, GROUPS)
+    return [*_files(asked), *([] if beneath is None else [Settings("", dict(beneath))]), asked]
+
+
+def as_written(
+    plain: Plain, overrides: Sequence[str] = (), beneath: Mapping[str, Any] | None = None
+) -> Plain:
+    """A config, or a part of one, that was composed of these settings, for a file to be changed.
+
+    What follows other keys or is chosen by itself stays so (``${workers.f}``, ``auto``), where a
+    value in its place would be that of the old config, whatever the file's reader changes.
+    """
+    chosen = _chosen(overrides, beneath)
+    tree = _tree([*_lower(chosen), *chosen])
+    written = {k: v for k, v in tree.items() if k not in GROUPS or k not in plain}
+    for group in GROUPS:
+        if group in plain and tree[group]["name"] == plain[group].get("name"):
+            written[group] = tree[group]
+    return {key: _following(value, written.get(key)) for key, value in plain.items()}
+
+
+def _following(value: Any, written: Any) -> Any:
+    if isinstance(value, dict):
+        inner = written if isinstance(written, dict) else {}
+        return {key: _following(each, inner.get(key)) for key, each in value.items()}
+    return written if isinstance(written, str) and ("${" in written or written == AUTO) else value
 
 
 def check(plain: Plain) -> None:
@@ -159,6 +188,11 @@ def _files(asked: Settings) -> list[Settings]:
 
 def _merged(ordered: Sequence[Settings]) -> Plain:
     """One complete tree of typed values out of all settings."""
+    return _typed(resolved(_tree(ordered)))
+
+
+def _tree(ordered: Sequence[Settings]) -> Plain:
+    """The same before its references are resolved."""
     tree: Plain = {field.name: field.default for field in _VALUES}
     for settings in ordered:
         _put_over(tree, settings)
@@ -168,7 +202,7 @@ def _merged(ordered: Sequence[Settings]) -> Plain:
     for group in GROUPS:
         option, arguments = _choice(group, ordered)
         tree[group] = section_with_defaults(group, option, arguments)
-    return _typed(resolved(tree))
+    return tree
 
 
 def _put_over(tree: Plain, settings: Settings) -> None:

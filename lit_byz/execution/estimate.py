@@ -1,5 +1,6 @@
 """What computing runs would cost: as tracked ones of their kind did, else from timed steps."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,11 +32,12 @@ ANY = ("any",)
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of one core, bytes in the store, and where they come from."""
+    """Seconds of one core, bytes in the store, where they come from; of the longest run, too."""
 
     seconds: float
     bytes: int
     source: str
+    longest: float = 0.0
 
 
 @dataclass
@@ -48,12 +50,13 @@ class Prices:
 
     def of(self, points: Iterable[Point]) -> Estimate:
         """Add up what runs of these kinds cost."""
-        total, size = 0.0, 0
+        seconds, size = [0.0], 0
         for point in points:
             cost = self.of_kind[_kind(point)]
-            total += cost.step * point.steps + cost.evaluation * _evaluations(point) + cost.run
+            each = cost.step * point.steps + cost.evaluation * _evaluations(point) + cost.run
+            seconds.append(each)
             size += point.steps * STEP_BYTES + RUN_BYTES + self._kept_bytes(point)
-        return Estimate(total, size, self.source)
+        return Estimate(math.fsum(seconds), size, self.source, max(seconds))
 
     def _kept_bytes(self, point: Point) -> int:
         """The parameters that a run of a study keeps."""

@@ -1,6 +1,6 @@
 """What runs and their parts are called."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from omegaconf import DictConfig
@@ -16,7 +16,7 @@ BETWEEN = " · "
 
 def label(config: DictConfig) -> str:
     """A run in a few words."""
-    parts = [config.dataset.name, partition_name(config.partition), f"f={config.workers.f}"]
+    parts = [config.dataset.name, partition_name(config.partition), workers_name(config)]
     parts += [rule_name(config), f"clip {clip_name(config.clip)}", attack_name(config)]
     return ", ".join([*parts, f"seed {config.seed}"])
 
@@ -27,6 +27,7 @@ def in_common(configs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     Every data set and every partition is named; the number of honest workers is None if it varies,
     and the ``cell`` in words leaves out whatever does.
     """
+    every = list(configs)
     found = [
         (
             config["dataset"]["name"],
@@ -35,9 +36,10 @@ def in_common(configs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             rule_name(config),
             config["workers"]["honest"],
         )
-        for config in configs
+        for config in every
     ]
     *parts, honest = (list(dict.fromkeys(values)) for values in zip(*found, strict=True))
+    parts[2:3] = [parts[2], *([f"{key}={f}"] for key, f in declared(every).items())]
     return {
         "dataset": " and ".join(parts[0]),
         "partition": " and ".join(parts[1]),
@@ -46,11 +48,32 @@ def in_common(configs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def declared(configs: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """What the server, or a part of it, takes f for in all of these, where that is not what it is.
+
+    By its key: ``server.f``, which follows ``workers.f``, and those of its parts, which follow it.
+    """
+    found = {}
+    for section in ("server", "clip", "mix", "rule"):
+        above = "workers" if section == "server" else "server"
+        pairs = {(c[section].get("f"), c[above]["f"]) for c in configs if "f" in c[section]}
+        values = {f for f, _ in pairs}
+        if len(values) == 1 and any(f != real for f, real in pairs):
+            found[f"{section}.f"] = int(values.pop())
+    return found
+
+
+def workers_name(config: Mapping[str, Any]) -> str:
+    """How many Byzantine workers there are, and are taken to be where that is another number."""
+    parts = [f"f={config['workers']['f']}"]
+    return ", ".join([*parts, *(f"{key}={f}" for key, f in declared([config]).items())])
+
+
 def run_name(config: DictConfig) -> str:
     """A single run as MLflow lists it: what one changes most often comes first."""
     parts = [attack_name(config), f"seed {config.seed}", _option("clip", clip_name(config.clip))]
     data = f"{config.dataset.name} {partition_name(config.partition)}"
-    return BETWEEN.join([*parts, rule_name(config), data, f"f={config.workers.f}"])[:LONGEST]
+    return BETWEEN.join([*parts, rule_name(config), data, workers_name(config)])[:LONGEST]
 
 
 def name_in_study(point: Point) -> str:

@@ -138,7 +138,8 @@ def call(script: Path, *arguments: str, **variables: str) -> subprocess.Complete
 def test_printed_config_feeds_back(script: Path) -> None:
     first = call(script, "--print-config", "rule=my_rules.Mine", "workers.f=2", "train.lr=1e-3")
     assert (first.returncode, first.stderr) == (0, "")
-    assert "name: my_rules.Mine\n  f: 2\n  weight: 0.5\n" in first.stdout
+    assert "name: my_rules.Mine\n  f: ${server.f}\n  weight: 0.5\n" in first.stdout
+    assert "rule.f = 2, server.f = 2" in first.stdout.splitlines()[-1]
     (script.parents[1] / "printed.yaml").write_text(first.stdout)
     second = call(script, "config=printed.yaml", "--print-config", LIT_BYZ_IMPORT="my_rules")
     assert second.stdout == first.stdout

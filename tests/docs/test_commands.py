@@ -154,7 +154,8 @@ def test_options_of_benchmarks(line: str) -> None:
     benchmark = importlib.import_module(BENCHMARKS[name])
     parser = Parser(benchmark.DESCRIPTION)
     benchmark.options(parser)
-    parser.parse_args(["mlp" if word == "my_model" else word for word in words])
+    parsed = parser.parse_args(["mlp" if word == "my_model" else word for word in words])
+    assert not (parsed.quick and getattr(parsed, "write", False))  # which is refused
 
 
 def test_clusters_that_are_not_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

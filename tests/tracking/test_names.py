@@ -7,7 +7,7 @@ import pytest
 
 from lit_byz.config.compose import compose
 from lit_byz.config.grid import Grid, points
-from lit_byz.tracking.names import brief, name_in_study, run_name
+from lit_byz.tracking.names import brief, in_common, label, name_in_study, run_name
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,15 @@ def test_runs_of_a_study() -> None:
 def test_a_single_run(tmp_path: Path) -> None:
     config = compose(["dataset=digits", "clip=static", "clip.C=2", "attack=foe", "seed=4"])
     assert run_name(config).startswith("foe · seed 4 · static 2 · ")
+
+
+def test_what_the_server_takes_f_for_is_a_part_of_the_name() -> None:
+    """Runs that differ in it alone would be called the same."""
+    usual = ["dataset=digits", "attack=sf", "workers.f=3"]
+    for declared in ("server.f=1", "rule.f=1", "clip.f=2"):
+        config = compose([*usual, declared])
+        assert f", f=3, {declared}, cwtm∘nnm, " in label(config)
+        assert run_name(config).endswith(f"f=3, {declared}")
+        assert in_common([config, config])["cell"] == f"digits, extreme, f=3, {declared}, cwtm∘nnm"
+    assert run_name(compose(usual)).endswith("f=3")
+    assert label(compose([*usual, "server.f=3"])) == label(compose(usual))
