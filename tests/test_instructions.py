@@ -24,7 +24,11 @@ AVAILABLE = _instructions.available()
 LACKING = sorted(set(_instructions.KNOWN) - set(AVAILABLE))
 
 
-@pytest.fixture(params=AVAILABLE)
+# The widest, and the others.
+SETS = [AVAILABLE[0], *(pytest.param(name, marks=pytest.mark.slow) for name in AVAILABLE[1:])]
+
+
+@pytest.fixture(params=SETS)
 def isa(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

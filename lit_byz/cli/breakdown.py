@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lit_byz._counted import counted
 from lit_byz.cli.command import Parser, guarded, settings_help
 from lit_byz.cli.options import Receive, add_options, make_executor
 from lit_byz.errors import BadRequest
@@ -76,7 +77,7 @@ def _search(options: argparse.Namespace, executor: Executor) -> int:
     if options.full and not runner.stopping:
         whole_ledger = many_runs.open_ledger(every[0].plain["tracking"])
         whole_memory = Memory(whole_ledger, options.retry_failed)
-        name = f"sweep of {len(every)} runs"
+        name = f"sweep of {counted(len(every), 'run')}"
         whole = Runner(
             whole_ledger,
             FullGrid(every, whole_memory),

@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lit_byz._counted import counted
 from lit_byz._door import here
 from lit_byz.cli.command import Parser, guarded
 from lit_byz.errors import BadRequest
@@ -135,14 +136,14 @@ def accuracy(entry: "Entry") -> str:
     Of images held out it says so: all others are on the test images.
     """
     if entry.low is None or entry.high is None:
-        return "" if entry.kind == "run" else f"0 of {entry.cells} cells"
+        return "" if entry.kind == "run" else f"0 of {counted(entry.cells, 'cell')}"
     if entry.kind == "run":
         return f"{100 * entry.low:.1f}"
     range_ = f"{100 * entry.low:.1f}"
     if entry.high > entry.low:
         range_ += f" to {100 * entry.high:.1f}"
     of = "" if entry.exact == entry.cells else f"{entry.exact} of "
-    cells = f"({of}{entry.cells} cell{'s' if entry.cells != 1 else ''})"
+    cells = f"({of}{counted(entry.cells, 'cell')})"
     return " ".join([range_, cells, *(["(validation)"] if entry.judged_on == "validation" else [])])
 
 

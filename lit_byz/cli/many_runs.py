@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from lit_byz._cache import tell_without_cache
+from lit_byz._counted import counted
 from lit_byz._door import here, typed
 from lit_byz.cli import saying
 from lit_byz.cli.command import printable
@@ -70,13 +71,18 @@ def console_for_progress(options: argparse.Namespace) -> Console:
 def look_up(
     points: Sequence[Point], options: argparse.Namespace, *, bounds_suffice: bool = False
 ) -> tuple[Memory, Ledger | None]:
-    """What is known of a study's runs, and the ledger; no store is made for a dry run's sake."""
+    """What is known of a study's runs, and the ledger."""
     refuse_changed(point.plain for point in points)
     tracking = points[0].plain["tracking"]
-    if options.dry_run and tracking["enabled"] and not store_is_there(tracking["uri"]):
+    if would_make_a_store(tracking, options):
         return Memory(None), None
     ledger = open_ledger(tracking)
     return Memory(ledger, options.retry_failed, bounds_suffice), ledger
+
+
+def would_make_a_store(tracking: Mapping[str, Any], options: argparse.Namespace) -> bool:
+    """Whether there is no store yet, and none is made, as this is a dry run."""
+    return options.dry_run and tracking["enabled"] and not store_is_there(tracking["uri"])
 
 
 def open_ledger(tracking: Mapping[str, Any]) -> Ledger:
@@ -158,7 +164,7 @@ def conclude(
             draw(ledger, result, Path(passing))
         options.receive(result, runner)
         return code
-    computed = {o.identity for each in every for o in each.computed if o.settled}
+    computed = {o.identity for each in every for o in each.computed if o.has_result}
     reused = {identity for each in every for identity in each.reused} - computed
     content = {"computed": len(computed), "reused": len(reused), "exit_code": code}
     folder = folder_of(result.record, options.out)
@@ -186,7 +192,7 @@ def show(
     for part in found.printed:
         console.print(part, highlight=False, soft_wrap=True)
     if "reused" in more:
-        computed = f"{more['computed']} run{'' if more['computed'] == 1 else 's'} computed now"
+        computed = f"{counted(more['computed'], 'run')} computed now"
         console.print(f"{computed}, {more['reused']} reused", highlight=False)
     for line in problems:
         console.print(line, highlight=False, soft_wrap=True)
@@ -225,8 +231,8 @@ def _problem_lines(runners: Sequence[Runner]) -> list[str]:
                 text = f"[red]{outcome.status}[/red] {escape(point.label)}: "
                 lines.append(text + escape(describe(outcome)))
     if missing or any(runner.stopping for runner in runners):
-        count = f"{missing} runs are missing" if missing else "stopped"
+        count = f"{counted(missing, 'run')} missing" if missing else "stopped"
         lines.append(f"{count}: the same command goes on from here")
     elif failed:
-        lines.append(f"{failed} runs failed: --retry-failed computes them again")
+        lines.append(f"{counted(failed, 'run')} failed: --retry-failed computes them again")
     return lines

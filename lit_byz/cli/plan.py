@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from lit_byz._counted import counted
 from lit_byz._versions import this_torch
 from lit_byz.cli import answer, saying
 from lit_byz.cli.printed import write_config
@@ -119,11 +120,11 @@ def tell_changed_code(memory: Memory, points: Sequence[Point], console: Console)
     changed = {(old, now[i]) for i, old in memory.other_code.items() if i in now}
     for old, new in sorted(changed):
         count = sum(memory.other_code.get(i) == old and now[i] == new for i in now)
-        line = f"{count} runs were computed before by other code ({old or 'unknown'}): "
+        line = f"{counted(count, 'run')} computed before by other code ({old or 'unknown'}): "
         tell(console, [f"{line}computed again by this one ({new})"])
     for torch, count in Counter(memory.other_torch.get(i) for i in now).items():
         if torch is not None:
-            line = f"{count} runs were computed before with torch {torch}: taken as they are"
+            line = f"{counted(count, 'run')} computed before with torch {torch}: taken as they are"
             tell(console, [f"{line}, torch {this_torch()} may differ in their last bits"])
 
 
@@ -135,7 +136,8 @@ def counts(board: Board) -> list[str]:
     waiting, failed = len({point.identity for point in board.waiting}), len(board.failed)
     done = len(points) - waiting - failed
     return [
-        f"{len(points)} runs: {len(board.cells)} cells, {attacks} attacks, {seeds} seeds",
+        f"{counted(len(points), 'run')}: {counted(len(board.cells), 'cell')}, "
+        f"{counted(attacks, 'attack')}, {counted(seeds, 'seed')}",
         f"already done: {done}{failed_before(failed)}, to do: {waiting}",
     ]
 

@@ -143,7 +143,7 @@ def _label(runner: Runner, identity: str) -> str:
 def _counts(runner: Runner) -> str:
     board = runner.board
     failed = f", {len(board.failed)} failed" if board.failed else ""
-    done = sum(o.settled and o.status != "failed" for o in board.outcomes.values())
+    done = sum(o.has_result for o in board.outcomes.values())
     more, _ = _most_to_come(runner)
     needed = len(board.points) - len(board.dropped) + more
     share = f"{done} of at most {needed}" if more else f"{done}/{needed}"

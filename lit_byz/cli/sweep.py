@@ -13,6 +13,7 @@ computed twice.
 from argparse import Namespace
 from collections.abc import Sequence
 
+from lit_byz._counted import counted
 from lit_byz.cli.command import Parser, guarded, settings_help
 from lit_byz.cli.options import Receive, add_options, make_executor
 
@@ -51,7 +52,7 @@ def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
     if options.dry_run or ledger is None:
         return plan.show(study.board, options, ledger, at_most=only)
     folder = folder_name("sweep", options.settings, found, bare="quickstart")
-    name = f"sweep of {len(study.board.points)} runs"
+    name = f"sweep of {counted(len(study.board.points), 'run')}"
     record = many_runs.make_record("sweep", name, found, folder=folder)
     runner = Runner(ledger, study, record, memory)
     many_runs.compute(runner, executor, options)

@@ -59,7 +59,10 @@ def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
     console = many_runs.console_for_progress(options)
     settings = plan.describe(plain, tuned=list(problem.space))
     plan.tell(console, [*settings, _tuned(problem), _judge(problem)])
-    ledger = many_runs.open_ledger(example[0].plain["tracking"])
+    tracking = example[0].plain["tracking"]
+    if options.storage is None and many_runs.would_make_a_store(tracking, options):
+        return _show_plan(problem, options)
+    ledger = many_runs.open_ledger(tracking)
     book = open_book(
         problem,
         ledger.store,
@@ -68,7 +71,7 @@ def run(arguments: Sequence[str], receive: Receive | None = None) -> int:
         retry_failed=options.retry_failed,
     )
     if options.dry_run:
-        return _show_plan(problem, book, options, ledger)
+        return _show_plan(problem, options, book, ledger)
     memory = Memory(ledger, options.retry_failed, bounds_suffice=True)
     board = Board(memory, judged_on=judged_on(problem))
     study = TuningStudy(problem, book, board, book.wait_for_others)
@@ -117,15 +120,19 @@ def _tuned(problem: "Problem") -> str:
 
 
 def _show_plan(
-    problem: "Problem", book: "TrialBook", options: argparse.Namespace, ledger: "Ledger"
+    problem: "Problem",
+    options: argparse.Namespace,
+    book: "TrialBook | None" = None,
+    ledger: "Ledger | None" = None,
 ) -> int:
     from lit_byz.cli.plan import spans, write
     from lit_byz.execution.estimate import prices
+    from lit_byz.tracking.trials import default_name
 
     each, compared = problem.reference(), problem.comparisons()
-    left = max(0, problem.trials - book.settled)
+    left = max(0, problem.trials - (book.settled if book is not None else 0))
     lines = [
-        f"study {book.study.study_name}: {problem.trials} trials, {left} to do",
+        f"study {options.study or default_name(problem)}: {problem.trials} trials, {left} to do",
         f"at most {left * len(each)} attack runs, {len(each)} a trial, fewer by pruning; "
         f"{len(compared)} to compare with",
     ]

@@ -50,11 +50,15 @@ class Started:
         return found if self.alive else [pid for pid in found if self._marked(pid)]
 
     def _marked(self, pid: int) -> bool:
+        path = PROC / str(pid) / "environ"
         try:
-            variables = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+            variables = path.read_bytes()
+            if not variables:  # for a moment, while a process goes from one program to another
+                time.sleep(PAUSE)
+                variables = path.read_bytes()
         except OSError:
             return False
-        return f"{MARK}={self.mark}".encode() in variables
+        return f"{MARK}={self.mark}".encode() in variables.split(b"\0")
 
     def end(self, how: signal.Signals = signal.SIGTERM, grace: float = 20.0) -> bool:
         """Ask it to end, and after ``grace`` seconds end all of it; whether anything was there.

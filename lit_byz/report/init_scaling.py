@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lit_byz._counted import counted
 from lit_byz.report.drawing import chance_of, draw_chance, in_percent, pictures, save
 from lit_byz.report.rendering import (
     MARKERS,
@@ -45,6 +46,8 @@ OF_THE_GRADIENTS = "ζ, mean norm: largest and mean norm of the honest workers' 
 Curves = Mapping[str, Mapping[float, CellResult]]
 # Problem (data and model, "" where there is one) to μ to seed.
 Norms = Mapping[str, Mapping[float, Mapping[int, InitialGradients]]]
+# How a worst case is marked that is not exactly known.
+SIGNS = {"at least": "≥", "at most": "≤"}
 
 
 def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
@@ -72,7 +75,7 @@ def _counted(result: StudyResult) -> str:
     """All runs, as the command counts them: an initial gradient is found by one of its own."""
     initial = {r.identity for c in result.of_kind("initial_gradients") for r in c.record.runs}
     beside = f", {len(initial)} of them for the initial gradients" if initial else ""
-    return f"{len(result.runs)} runs{beside}"
+    return f"{counted(len(result.runs), 'run')}{beside}"
 
 
 def curves_of(result: StudyResult) -> Curves:
@@ -187,6 +190,7 @@ def figure(
 
 def _draw_accuracy(axes: "Axes", curves: Curves, chance: float | None) -> None:
     names = told_apart(list(curves), cell_words)
+    bounds = set()
     for place, (words, by_scale) in enumerate(zip(names, curves.values(), strict=True)):
         known = {scale: cell.worst_case for scale, cell in sorted(by_scale.items())}
         found = {scale: worst for scale, worst in known.items() if worst.kind != "unknown"}
@@ -202,11 +206,13 @@ def _draw_accuracy(axes: "Axes", curves: Curves, chance: float | None) -> None:
         axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         for scale, worst in found.items():
             if not worst.exact:
-                sign = "≥" if worst.kind == "at least" else "≤"
+                sign = SIGNS[worst.kind]
+                bounds.add(f"{sign} {worst.kind}")
                 axes.annotate(sign, (scale, worst.mean), ha="right", va="bottom", fontsize=8)
     draw_chance(axes, chance)
     in_percent(axes.yaxis)
-    axes.set(ylabel=WORST_CASE, ylim=(0, 1.02))
+    signs = f" ({', '.join(sorted(bounds))})" if bounds else ""
+    axes.set(ylabel=f"{WORST_CASE}{signs}", ylim=(0, 1.02))
     if axes.lines:
         axes.legend(fontsize=8)
 

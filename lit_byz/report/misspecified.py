@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lit_byz._counted import counted
 from lit_byz.report.drawing import in_percent, pictures, save
 from lit_byz.report.rendering import (
     SIGNS,
@@ -33,7 +34,7 @@ Matrix = Mapping[tuple[int, int], Summary]
 def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     """Worst cases by declared and real f."""
     found = matrices_of(result)
-    title = f"{setting(result)}: {len(result.runs)} runs"
+    title = f"{setting(result)}: {counted(len(result.runs), 'run')}"
     picture, numbers = files_in(folder, "declared")
     figure(found, title, picture)
     numbers.write_text(csv_of(found))

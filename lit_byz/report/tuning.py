@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from lit_byz._counted import counted
 from lit_byz.report.drawing import pictures
 from lit_byz.report.rendering import (
     Reader,
@@ -53,9 +54,9 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     running = sum(trial.state == "running" for trial in study.trials)
     failed = sum(trial.state == "failed" for trial in study.trials)
     if running:
-        lines.append(f"{running} trials have not ended")
+        lines.append(f"{counted(running, 'trial')} not ended")
     if failed:
-        lines.append(f"{failed} trials failed: --retry-failed tries them again")
+        lines.append(f"{counted(failed, 'trial')} failed: --retry-failed tries them again")
     tags = {}
     if study.best is not None:
         tags = {f"lit_byz.best.{key}": str(v) for key, v in study.best.params.items()}
@@ -191,7 +192,7 @@ def _beside(study: Tuned, comparison: Comparison) -> str:
     """What stands beside the trials, and of how many runs; a bound as a bound."""
     cell = comparison.cell
     known = cell.worst_case.known
-    counts = ", ".join([f"{known} run{'' if known == 1 else 's'}", *of_cell(cell).reasons])
+    counts = ", ".join([counted(known, "run"), *of_cell(cell).reasons])
     text = f"{comparison.name}, not tuned: worst case {percent(cell.worst_case)} ({counts})"
     return text + _on_test_images(study, cell)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from lit_byz._counted import counted
 from lit_byz.report import strengths, worst_case_figure
 from lit_byz.report.drawing import chance_of, pictures
 from lit_byz.report.rendering import (
@@ -41,7 +42,7 @@ WIDEST = 100
 def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     """A sweep's table, figure and numbers."""
     cells = result.of_kind("cell")
-    title = f"{len(result.runs)} runs: {cell_in_common(result)}"
+    title = f"{counted(len(result.runs), 'run')}: {cell_in_common(result)}"
     picture, numbers = files_in(folder, "worst_case")
     chance = chance_of(str(result.record.facts["dataset"]))
     worst_case_figure.figure(cells, title, picture, chance)

@@ -1,5 +1,6 @@
 """What a cell's own run says of it in the store: its numbers, its tags, and how it ended."""
 
+from lit_byz._counted import counted
 from lit_byz.tracking.evaluations import LAST_FEW
 from lit_byz.tracking.glances import Glance, glance_at, glances
 from lit_byz.tracking.records import RECORD, CellResult, StudyResult, as_tags
@@ -100,7 +101,7 @@ def in_words(cell: CellResult) -> str:
     reasons = [f"{run.attack}, seed {run.seed} failed" for run in cell.failed]
     if cell.missing:
         left_out = "not needed" if cell.facts.get("decided") else "missing"
-        reasons.append(f"{len(cell.missing)} runs {left_out}")
+        reasons.append(f"{counted(len(cell.missing), 'run')} {left_out}")
     if found.kind == "at least":
         reasons.append("runs were stopped early")
     return f"{words}: {'; '.join(reasons)}" if reasons else words

@@ -55,14 +55,19 @@ class Outcome:
         return self.status in ("finished", "diverged")
 
     @property
+    def has_result(self) -> bool:
+        """Whether there is one, if only a bound."""
+        return self.complete or self.status == "bounded"
+
+    @property
     def settled(self) -> bool:
         """Whether it has a result, or will have none however often it is looked at."""
-        return self.complete or self.status in ("bounded", "failed")
+        return self.has_result or self.status == "failed"
 
     @property
     def accuracy(self) -> Accuracy | None:
         """The maximal accuracy, where there is one."""
-        if self.max_accuracy is None or not (self.complete or self.status == "bounded"):
+        if self.max_accuracy is None or not self.has_result:
             return None
         return Accuracy(self.max_accuracy, self.status == "bounded")
 

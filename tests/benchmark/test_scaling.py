@@ -14,6 +14,7 @@ SMALL = scaling.Sizes(
 )
 
 
+@pytest.mark.slow
 def test_quick_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,6 +135,7 @@ def call(script: Path, *arguments: str, **variables: str) -> subprocess.Complete
     )
 
 
+@pytest.mark.slow
 def test_printed_config_feeds_back(script: Path) -> None:
     first = call(script, "--print-config", "rule=my_rules.Mine", "workers.f=2", "train.lr=1e-3")
     assert (first.returncode, first.stderr) == (0, "")

@@ -73,11 +73,12 @@ def test_nothing_is_made_for_a_plan(
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     assert sweep([*SMALL, "clip=[none,arc]", "attack=[sf,foe]", "--dry-run"]) == 0
     count, done, cost = capsys.readouterr().out.splitlines()
-    assert count == "4 runs: 2 cells, 2 attacks, 1 seeds"
+    assert count == "4 runs: 2 cells, 2 attacks, 1 seed"
     assert done == "already done: 0, to do: 4"
     assert cost.startswith("estimated from a few timed steps: ")
     assert 1 < seconds_in(cost) < 120
-    for other, words in ((init_scaling, "model.init_scale=[1]"), (breakdown, "attack=[sf]")):
+    others = [(init_scaling, "model.init_scale=[1]"), (breakdown, "seed=1")]
+    for other, words in [*others, (tuning.main, "tune.space.clip.C.high=4")]:
         assert other([*SMALL, words, "attack=[sf]", "--dry-run"]) == 0
         assert "estimated" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []

@@ -71,7 +71,7 @@ def test_killed_and_resumed(undisturbed: tuple[Path, dict[str, Any]], tmp_path: 
 
 def test_dry_run_and_bad_requests_compute_nothing(tmp_path: Path) -> None:
     planned = _studies.run(tmp_path, PIPELINE, GRID, "--dry-run")
-    assert "12 runs: 8 cells, 3 attacks, 1 seeds" in planned.stdout
+    assert "12 runs: 8 cells, 3 attacks, 1 seed" in planned.stdout
     assert "estimated from " in planned.stdout
     for setting in ("model.init_scale=[1,-2]", "clip=[none,ark]", "model.init_scal=[1,2]"):
         refused = _studies.run(tmp_path, PIPELINE, GRID, setting)

@@ -106,7 +106,7 @@ def test_json_alone_and_tracebacks_on_request(folder: Path) -> None:
     assert "Traceback" not in quiet.stdout
     assert quiet.stderr == ""
     plan = run(folder, "sweep", grid("Loud"), "--json", "--dry-run")
-    assert "1 runs: 1 cells, 1 attacks, 1 seeds" in json.loads(plan.stdout)["plan"]
+    assert "1 run: 1 cell, 1 attack, 1 seed" in json.loads(plan.stdout)["plan"]
     config = run(folder, "sweep", grid("Loud"), "--json", "--print-config").stdout
     assert "loud_attacks.Loud" in config
 

@@ -149,6 +149,7 @@ def test_one_line_of_the_users_code_makes_another_run(users: Path) -> None:
         seen.add(now.code)
 
 
+@pytest.mark.slow
 def test_every_process_says_the_same(users: Path) -> None:
     paths = os.pathsep.join([str(ROOT), str(users)])
     done = subprocess.run(
@@ -262,6 +263,7 @@ tell()
 """
 
 
+@pytest.mark.slow
 def test_a_class_that_was_typed_into_a_session() -> None:
     """Defined anew it is the same or another one, by what it does and by what that is made of."""
     told = [

@@ -235,6 +235,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         Tiny().load(tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_download_once(tmp_path: Path) -> None:
     with fetching(TINY_GATE=str(tmp_path)) as first:
         _kills.wait_until("it downloads", (tmp_path / "log").exists, 120)

@@ -49,7 +49,7 @@ def test_a_store_or_a_disk_that_ends_a_run_is_no_signal(
     computing(monkeypatch, lambda task, _: Outcome(task.identity, "interrupted", **how))
     answer = study(tmp_path, "sweep", GRID)
     assert answer.code == code, answer.stderr
-    assert "4 runs are missing: the same command goes on from here" in answer.stdout
+    assert "4 runs missing: the same command goes on from here" in answer.stdout
 
 
 def test_what_another_study_has_computed_meanwhile_is_not_called_missing(

@@ -43,6 +43,7 @@ def test_final_and_best_parameters_are_kept(tmp_path: Path) -> None:
         assert counts.diagonal().sum() / counts.sum() == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_a_model_that_is_no_model_any_more_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_model_whose_class_has_changed_since(
     del sys.modules["shifting"]
 
 
+@pytest.mark.slow
 def test_sweeps_keep_none_unless_they_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +126,7 @@ def test_sweeps_keep_none_unless_they_are_told(
         assert artifacts(uri, run.info.run_id) == expected
 
 
+@pytest.mark.slow
 def test_the_command_shows_whose_class_was_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

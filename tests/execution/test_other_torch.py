@@ -49,7 +49,7 @@ def test_a_result_that_is_reused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert line in summary(compose(settings), again).splitlines()
     out = ["--out", str(tmp_path / "outputs"), "--executor", "inline"]
     assert sweep.main([*settings, *out, "--progress", "plain"]) == 0
-    line = "1 runs were computed before with torch 2.9.1: taken as they are, "
+    line = "1 run computed before with torch 2.9.1: taken as they are, "
     assert f"{line}torch {this_torch()} may differ" in capsys.readouterr().err
 
 

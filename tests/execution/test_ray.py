@@ -122,7 +122,7 @@ def test_a_batch_system_sends_sigterm_to_the_main_process(tmp_path: Path) -> Non
         text, _ = process.communicate(timeout=150)
     assert process.returncode == 130, text
     assert "stopping: the runs that are on save themselves" in text
-    assert "2 runs are missing: the same command goes on" in text
+    assert "2 runs missing: the same command goes on" in text
     assert [status for _, status in rows(tmp_path, RUNS)] == ["KILLED", "KILLED"]
 
 
@@ -137,7 +137,7 @@ def test_whatever_is_killed_or_interrupted_is_gone_on_with(tmp_path: Path) -> No
         os.killpg(process.pid, signal.SIGINT)
         text, _ = process.communicate(timeout=150)
     assert process.returncode == 130, text
-    assert "2 runs are missing: the same command goes on" in text
+    assert "2 runs missing: the same command goes on" in text
     # The run whose worker was killed is still shown as one that is on, unless Ray was quick to try
     # it again; the other one saved itself.
     statuses = sorted(status for _, status in rows(tmp_path, RUNS))

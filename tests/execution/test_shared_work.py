@@ -108,6 +108,7 @@ def test_one_that_is_on_elsewhere_for_long_is_asked_for_again(tmp_path: Path) ->
     assert not runner.board.missing
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_while_another_has_one_of_its_runs(tmp_path: Path) -> None:
     """For real: the claim on the first run is held here, the others are trained meanwhile."""
     points = some_points(tmp_path, ["sf", "lf", "foe"])

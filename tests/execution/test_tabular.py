@@ -85,6 +85,7 @@ def test_sequences_and_own_models(tables: str, model: str, partition: str) -> No
     assert result.max_accuracy > 0.75
 
 
+@pytest.mark.slow
 def test_sweep_evaluate_and_show(tables: str, capsys: pytest.CaptureFixture[str]) -> None:
     own = [f"dataset={tables}.Wine", "model=mlp", "model.hidden=[8]", "partition=iid", *SHORT]
     asked = [*own, "attack=[sf,lf]", "clip=[none,arc]", "tracking.model=final"]

@@ -118,6 +118,14 @@ def test_figure(tmp_path: Path) -> None:
     assert inks[2] > inks[0]
 
 
+def test_figure_says_what_the_signs_of_bounds_are(tmp_path: Path) -> None:
+    failed = curve_cell("static", 2.0, {"sf": {1: 0.4}, "foe": {1: "failed"}})
+    figure({**CURVES, "static": {2.0: failed}}, NORMS, "digits", tmp_path / "bounds.svg")
+    assert "(≤ at most)" in (tmp_path / "bounds.svg").read_text()
+    figure(CURVES, NORMS, "digits", tmp_path / "exact.svg")
+    assert "at most" not in (tmp_path / "exact.svg").read_text()
+
+
 def test_report(tmp_path: Path) -> None:
     found = render(STUDY, tmp_path, no_other)
     text = " ".join(text_of(*found.printed).split())

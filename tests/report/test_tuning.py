@@ -268,7 +268,7 @@ def test_report(tmp_path: Path) -> None:
     found = render(RESULT, tmp_path, no_other)
     text = text_of(*found.printed)
     assert "best: clip.C = 4 (trial 2), worst case 75.0 %" in text
-    assert "1 trials failed: --retry-failed tries them again" in text
+    assert "1 trial failed: --retry-failed tries them again" in text
     assert found.tags == {"lit_byz.best.clip.C": "4.0"}
     assert found.metrics["worst_case/best_trial"] == 0.75
     assert found.metrics["worst_case/clip=arc"] == pytest.approx(0.7)

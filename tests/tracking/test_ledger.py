@@ -109,7 +109,7 @@ def test_an_interrupted_cell(ledger: Ledger, tmp_path: Path, begun: bool) -> Non
     assert cell.info.status == "KILLED"
     assert cell.data.metrics["worst_case/at_most"] == 0.8
     assert cell.data.metrics["worst_case/missing"] == 1
-    assert cell.data.tags["lit_byz.worst_case"] == "at most 0.8000: 1 runs missing"
+    assert cell.data.tags["lit_byz.worst_case"] == "at most 0.8000: 1 run missing"
 
 
 def test_a_decided_cell_needs_no_more(ledger: Ledger, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_decided_cell_needs_no_more(ledger: Ledger, tmp_path: Path) -> None:
     assert cell.info.status == "FINISHED"
     assert cell.data.metrics["worst_case/at_most"] == 0.2
     assert "worst_case/max_accuracy" not in cell.data.metrics
-    assert cell.data.tags["lit_byz.worst_case"] == "at most 0.2000: 1 runs not needed"
+    assert cell.data.tags["lit_byz.worst_case"] == "at most 0.2000: 1 run not needed"
 
 
 def test_a_cell_has_the_settings_that_its_runs_share(ledger: Ledger, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_runs_that_were_deleted_since(tmp_path: Path) -> None:
     correct(ledger.store, ledger.result(study))
     left = ledger.store.client.get_run(cell)
     assert left.info.status == "KILLED"
-    assert left.data.tags["lit_byz.worst_case"] == "at most 0.6000: 1 runs missing"
+    assert left.data.tags["lit_byz.worst_case"] == "at most 0.6000: 1 run missing"
     tracking = {"uri": f"sqlite:///{tmp_path}/mlflow.db", "experiment": "lit_byz"}
     (entry,) = [each for each in entries(tracking)[0] if each.kind == "sweep"]
     assert (entry.cells, entry.exact, entry.low) == (1, 0, None)
@@ -85,5 +85,5 @@ def test_what_images_a_study_is_judged_on(tmp_path: Path) -> None:
     assert {entry.kind: (entry.judged_on, accuracy(entry)) for entry in studies} == {
         "sweep": ("test", "90.0 (1 cell)"),
         "tuning": ("validation", "40.0 (1 cell) (validation)"),
-        "breakdown": (None, "0 of 1 cells"),
+        "breakdown": (None, "0 of 1 cell"),
     }

@@ -169,6 +169,7 @@ def test_checkpoints_that_cannot_be_deleted_give_no_password_away(
     assert SECRET not in text
 
 
+@pytest.mark.slow
 def test_a_run_comes_to_its_end_without_its_storage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

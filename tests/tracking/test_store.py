@@ -66,13 +66,16 @@ def test_where_the_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert open_store(uri(tmp_path / "mlruns")).uri != address
 
 
+@pytest.mark.parametrize("new", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_store_is_that_of_the_folder_where_one_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: bool
 ) -> None:
     """As in a notebook that changes its working directory: MLflow keeps connections to files."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     for name in ("one", "two", "one"):
         (tmp_path / name).mkdir(exist_ok=True)
+        if not new:  # which takes MLflow seconds
+            new_store(tmp_path / name / "mlruns")
         monkeypatch.chdir(tmp_path / name)
         client = open_store().client
         client.set_experiment_tag(open_store().experiment("lit_byz"), "seen in", name)

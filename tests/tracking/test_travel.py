@@ -50,6 +50,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.open(path, "rt", encoding="utf-8")]
 
 
+@pytest.mark.slow
 def test_a_sweep_takes_them_as_done(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -72,7 +72,7 @@ ATTACKS: dict[str, Callable[[], Attack]] = {
     "alie": ALIE,
     "span": lambda: Span(budget=1000),
 }
-FAST = ("gm", "cwtm")
+QUICK = [(rule, attack) for rule in ("gm", "cwtm") for attack in ("sf", "lf", "mimic", "foe")]
 # A vector's length; no dimension of a search's small matrices comes near it.
 LARGE = 60_000
 
@@ -96,9 +96,7 @@ def waits_of_a_step(rule: Rule, attack: Attack, h: int, f: int, d: int) -> Visit
 @pytest.mark.parametrize(
     ("rule", "attack"),
     [
-        pytest.param(
-            rule, attack, marks=[] if rule in FAST and attack != "span" else pytest.mark.slow
-        )
+        pytest.param(rule, attack, marks=[] if (rule, attack) in QUICK else pytest.mark.slow)
         for rule in RULES
         for attack in ATTACKS
     ],
@@ -111,7 +109,9 @@ def test_a_step_seldom_waits_for_the_device(rule: str, attack: str) -> None:
         assert seen.made_near == []
 
 
-@pytest.mark.parametrize("attack", ["sf", "foe", "alie", "span"])
+@pytest.mark.parametrize(
+    "attack", ["sf", "foe", "alie", pytest.param("span", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("rule", ["cwtm", "gm"])
 def test_the_result_is_the_processors(rule: str, attack: str) -> None:
     """The pretended device computes what it is asked for: same attack, same output."""

@@ -198,6 +198,7 @@ def test_defaults_on_a_processor(name: str, method: str) -> None:
     assert table()[name]["cpu"]["method"] == method
 
 
+@pytest.mark.slow
 def test_no_clock_and_no_lightning() -> None:
     """A clock could decide; Lightning takes seconds, and configs ask for the default method."""
     folder = Path(lit_byz.training.__file__).parent

@@ -95,7 +95,8 @@ def check(folder: Path, devices: int, names: list[str]) -> None:
         print(f"{devices} processes, {name}: {difference:.1e} apart, {sent} bytes a step")
 
 
-@pytest.mark.parametrize("devices", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", [2, 3])
 def test_the_same_as_in_one_process(tmp_path: Path, devices: int) -> None:
     check(tmp_path, devices, QUICK)
 

@@ -153,7 +153,7 @@ def test_plain_dsgd() -> None:
     assert all(seen.clipped_byzantine == 0 for seen in watch.observed)
 
 
-@pytest.mark.parametrize("model", ["mlp", "normed"])
+@pytest.mark.parametrize("model", ["mlp", pytest.param("normed", marks=pytest.mark.slow)])
 def test_robust_dgd(model: str) -> None:
     """Full batches, no momentum: the paper's Algorithm 1."""
     settings: dict[str, Any] = {"steps": 2, "momentum": 0.0, "full_batch": True}

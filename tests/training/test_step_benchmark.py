@@ -22,6 +22,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_simulations, "POINTS", 12)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_small")
 @pytest.mark.parametrize(
     "names", [["sf"], pytest.param(["lf", "mimic", "foe", "gm_alie"], marks=pytest.mark.slow)]

@@ -227,6 +227,7 @@ def test_without_data_one_line_says_what_to_do(tmp_path: Path) -> None:
         trainer(tmp_path, enable_checkpointing=False).fit(module())
 
 
+@pytest.mark.slow
 def test_mixed_precision_leaves_the_server_in_its_own(tmp_path: Path) -> None:
     """Gradients in bfloat16; what the server adds up is not."""
     exact, mixed = module(initialise(MODELS["mlp"], seed=0)), module(initialise(MODELS["mlp"], 0))

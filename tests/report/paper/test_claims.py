@@ -103,6 +103,7 @@ def test_bad_claims(change: dict[str, object], message: str) -> None:
         list(claims_of({**good, "tolerance": 0.0, **change}))
 
 
+@pytest.mark.slow
 def test_claims_are_not_held_against_other_experiments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
