@@ -21,7 +21,9 @@ def _somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize(("closed", "code"), [("", 0), ("1", 1)])
+@pytest.mark.parametrize(
+    ("closed", "code"), [pytest.param("", 0, marks=pytest.mark.slow), ("1", 1)]
+)
 def test_as_a_program(tmp_path: Path, closed: str, code: int) -> None:
     done = subprocess.run(
         [sys.executable, str(REPOSITORY / "pipelines" / "data.py"), "fetch", TINY, "digits"],

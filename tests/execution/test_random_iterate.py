@@ -34,7 +34,7 @@ def accuracy_of(model: torch.nn.Module, result: TrainResult, uri: str) -> float:
 
 
 @pytest.mark.usefixtures("users_parts")
-@pytest.mark.parametrize("done", [0, 1, 4])
+@pytest.mark.parametrize("done", [1, *(pytest.param(k, marks=pytest.mark.slow) for k in (0, 4))])
 def test_it_is_what_the_run_returns_and_keeps(done: int, tmp_path: Path) -> None:
     """Parameters and statistics; its accuracy stands where that of the same parameters does."""
     uri, seed = new_store(tmp_path), seed_where(lambda drawn: drawn == done)
@@ -82,7 +82,7 @@ def test_a_run_that_diverges_before_has_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("users_parts")
-@pytest.mark.parametrize("stop", [2, 12])
+@pytest.mark.parametrize("stop", [2, pytest.param(12, marks=pytest.mark.slow)])
 def test_an_interruption_does_not_change_it(stop: int, tmp_path: Path) -> None:
     """Before the step, and after it: then the checkpoint has it."""
     settings = [*RICH, f"seed={seed_where(lambda drawn: drawn == 7, steps=14)}"]

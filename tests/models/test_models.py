@@ -37,7 +37,10 @@ def test_fits_the_images_of_every_data_set(name: str, shape: tuple[int, int, int
     assert model.output == ("log_probabilities" if sums_to_one else "logits")
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n == "resnet18" else ()) for n in COUNTS],
+)
 def test_vmap_gradients_equal_a_loop_over_workers(name: str) -> None:
     shape = COUNTS[name][0]
     torch.manual_seed(0)

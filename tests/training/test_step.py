@@ -135,7 +135,9 @@ def test_models_and_weight_decay(model: str, mode: str) -> None:
     compare(module, naive)
 
 
-@pytest.mark.parametrize("gradients", ["loop", "joined", "vmap"])
+@pytest.mark.parametrize(
+    "gradients", ["joined", *(pytest.param(g, marks=pytest.mark.slow) for g in ("loop", "vmap"))]
+)
 def test_float32(gradients: str) -> None:
     batches = make_batches(workers=4, size=3)
     settings: dict[str, Any] = {"steps": 3, "weight_decay": 1e-2, "gradients": gradients}

@@ -114,7 +114,9 @@ def test_a_run_without_any_setting_is_evaluated(tmp_path: Path) -> None:
     assert tested == found
 
 
-@pytest.mark.parametrize("stop", [3, 8, 10])
+@pytest.mark.parametrize(
+    "stop", [3, *(pytest.param(stop, marks=pytest.mark.slow) for stop in (8, 10))]
+)
 def test_resuming_from_lightnings_own_checkpoint_gives_the_same_bits(
     stop: int, tmp_path: Path
 ) -> None:
