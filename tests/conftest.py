@@ -13,6 +13,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # cores there are. Set before anything imports torch or numpy.
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[variable] = "1"
+# Ray gives its workers a low priority, with which they hardly get anywhere beside other tests.
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (Ray spells it so)
 
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402

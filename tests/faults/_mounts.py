@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = [] if os.geteuid() == 0 else ["sudo", "-n"]
 
@@ -55,6 +56,8 @@ def full(folder: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def read_only(folder: Path) -> Iterator[None]:
     """Nothing below ``folder`` can be opened for writing, or made, for a while."""
-    with _mounted(folder, "--bind", folder):
-        _call("mount", "-o", "remount,bind,ro", folder)
-        yield
+    # Made elsewhere, where nobody has opened a file for writing: it could not be so here.
+    with TemporaryDirectory() as elsewhere, _mounted(Path(elsewhere), "--bind", folder):
+        _call("mount", "-o", "remount,bind,ro", elsewhere)
+        with _mounted(folder, "--bind", elsewhere):
+            yield
