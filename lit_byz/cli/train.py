@@ -5,6 +5,7 @@ python pipelines/train.py … resume=auto        goes on from the last checkpoin
 """
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -56,14 +57,17 @@ def summary(config: "DictConfig", result: "TrainResult") -> str:
         lines.append(f"{line}; torch {this_torch()} may differ in its last bits")
     for code in result.other_code:
         lines.append(f"a run with these settings was computed before by other code ({code})")
-    best = f"maximal accuracy {result.max_accuracy:.4f} after step {result.step_of_max + 1}"
-    best += f", last {result.accuracy:.4f}"
-    count = min(LAST_FEW, len(result.history.get(ACCURACY, ())))
-    if result.status != DIVERGED and count > 1:
-        best += f", mean of the last {count} evaluations {result.mean_last:.4f}"
-    lines.append(best)
+    if math.isnan(result.max_accuracy):
+        lines.append(f"not evaluated yet: that is done every {config.train.eval_every} steps")
+    else:
+        best = f"maximal accuracy {result.max_accuracy:.4f} after step {result.step_of_max + 1}"
+        best += f", last {result.accuracy:.4f}"
+        count = min(LAST_FEW, len(result.history.get(ACCURACY, ())))
+        if result.status != DIVERGED and count > 1:
+            best += f", mean of the last {count} evaluations {result.mean_last:.4f}"
+        lines.append(best)
     lines += _random_iterate(config, result)
-    if result.max_val_accuracy is not None:
+    if result.max_val_accuracy is not None and not math.isnan(result.max_val_accuracy):
         lines.append(
             f"maximal accuracy on the images held out {result.max_val_accuracy:.4f}; "
             f"on the test images then {result.test_at_val_max:.4f}"

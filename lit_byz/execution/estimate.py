@@ -126,11 +126,8 @@ def _evaluations(point: Point) -> int:
 
 def _source(tracked: int, timed: int, others: int) -> str:
     """Where the numbers come from, in words."""
-    parts = []
-    if tracked:
-        parts.append("from tracked runs")
-    if timed:
-        parts.append("from a few timed steps")
+    sources = {"from tracked runs": tracked, "from a few timed steps": timed}
+    parts = [" and ".join(source for source, count in sources.items() if count)]
     if others:
         parts.append(f"{others} of {tracked + timed + others} kinds of runs taken to be like those")
     return ", ".join(parts)

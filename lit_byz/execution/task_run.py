@@ -1,5 +1,6 @@
 """One task, computed here. What takes long to import is imported by this module."""
 
+import math
 import time
 import traceback
 from collections.abc import Callable
@@ -101,12 +102,17 @@ def compute(task: Task, report: Callable[[Progress], None]) -> Outcome:
     return Outcome(
         identity=task.identity,
         status=result.status,
-        max_accuracy=result.max_accuracy,
-        max_val_accuracy=result.max_val_accuracy,
-        test_at_val_max=result.test_at_val_max,
+        max_accuracy=_measured(result.max_accuracy),
+        max_val_accuracy=_measured(result.max_val_accuracy),
+        test_at_val_max=_measured(result.test_at_val_max),
         **ends_of(result),
         steps_done=result.steps_done - (result.resumed_at or 0),
         seconds=result.seconds,
         run_id=result.run_id,
         reused=result.reused,
     )
+
+
+def _measured(accuracy: float | None) -> float | None:
+    """An accuracy, if there has been an evaluation."""
+    return None if accuracy is None or math.isnan(accuracy) else accuracy

@@ -132,12 +132,13 @@ class AccuracyTracker(OnEvaluation):
 
     A step's accuracy is that of the parameters after it; steps are counted from 0 everywhere. Where
     images are held out, also the maximum on them, its step, and the test accuracy at that step.
+    Before the first evaluation all accuracies are NaN.
     """
 
     def __init__(self) -> None:
-        self.accuracy = self.max_accuracy = 0.0
+        self.accuracy = self.max_accuracy = math.nan
         self.step_of_max = 0
-        self.max_val_accuracy = self.test_at_val_max = 0.0
+        self.max_val_accuracy = self.test_at_val_max = math.nan
         self.step_of_val_max = 0
         self.seconds = 0.0
         self._begin = 0.0
@@ -148,10 +149,10 @@ class AccuracyTracker(OnEvaluation):
     def look(self, trainer: Any, module: Any) -> None:
         self.seconds += time.perf_counter() - self._begin
         self.accuracy = float(trainer.callback_metrics["test/accuracy"])
-        if self.accuracy > self.max_accuracy:
+        if not self.accuracy <= self.max_accuracy:
             self.max_accuracy, self.step_of_max = self.accuracy, self.evaluated - 1
-        validated = float(trainer.callback_metrics.get("val/accuracy", 0.0))
-        if validated > self.max_val_accuracy:
+        validated = float(trainer.callback_metrics.get("val/accuracy", math.nan))
+        if not (math.isnan(validated) or validated <= self.max_val_accuracy):
             self.max_val_accuracy, self.test_at_val_max = validated, self.accuracy
             self.step_of_val_max = self.evaluated - 1
 
