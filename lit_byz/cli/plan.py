@@ -112,7 +112,7 @@ def tell(console: Console, lines: Sequence[str]) -> None:
 
 
 def tell_changed_code(memory: Memory, points: Sequence[Point], console: Console) -> None:
-    """Say which results are not taken because other code has computed them.
+    """Say which runs are not taken because they are other code's.
 
     And which are, though they were computed with another torch.
     """
@@ -120,8 +120,8 @@ def tell_changed_code(memory: Memory, points: Sequence[Point], console: Console)
     changed = {(old, now[i]) for i, old in memory.other_code.items() if i in now}
     for old, new in sorted(changed):
         count = sum(memory.other_code.get(i) == old and now[i] == new for i in now)
-        line = f"{counted(count, 'run')} computed before by other code ({old or 'unknown'}): "
-        tell(console, [f"{line}computed again by this one ({new})"])
+        line = f"{counted(count, 'run')} begun before by other code ({old or 'unknown'}): "
+        tell(console, [f"{line}this one begins anew ({new})"])
     for torch, count in Counter(memory.other_torch.get(i) for i in now).items():
         if torch is not None:
             line = f"{counted(count, 'run')} computed before with torch {torch}: taken as they are"

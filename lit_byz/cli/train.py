@@ -56,7 +56,7 @@ def summary(config: "DictConfig", result: "TrainResult") -> str:
         line = f"it was computed with torch {result.other_torch}"
         lines.append(f"{line}; torch {this_torch()} may differ in its last bits")
     for code in result.other_code:
-        lines.append(f"a run with these settings was computed before by other code ({code})")
+        lines.append(f"a run with these settings was begun before by other code ({code})")
     if math.isnan(result.max_accuracy):
         lines.append(f"not evaluated yet: that is done every {config.train.eval_every} steps")
     else:

@@ -26,7 +26,7 @@ class TrainResult:
     its (step, value) pairs. ``reused`` says that the run had been finished before, and nothing was
     computed; ``other_torch`` is the version that computed it, where it is not the one that is
     installed. ``other_code`` names the code of runs with the same settings that were not taken,
-    because other code has computed them. With ``data.validation`` there is a maximum on the images
+    because other code has begun them. With ``data.validation`` there is a maximum on the images
     held out as well, and the test accuracy at that step. Steps are counted from 0. A run that was
     interrupted before its first evaluation has NaN for accuracies.
     """

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from lit_byz.tracking.claims import Claim, held, short_claims
 from lit_byz.tracking.new_run import Attempt
-from lit_byz.tracking.store import CODE, FOLDER, SETTINGS, STATUS, Store, claim_on, open_store
+from lit_byz.tracking.store import CODE, FOLDER, SETTINGS, Store, claim_on, open_store
 
 
 def store_of(attempt: Attempt) -> Store:
@@ -59,13 +59,12 @@ def hurried_alone(attempt: Attempt) -> Iterator[None]:
 
 
 def computed_otherwise(attempt: Attempt) -> list[str]:
-    """The other code that has results of runs with the same settings."""
+    """The code of runs with the same settings that other code has computed."""
     config = attempt.config
     if not config.tracking.enabled:
         return []
     store = store_of(attempt)
     experiment = store.experiment(config.tracking.experiment)
     runs = store.search(experiment, f"tags.`{SETTINGS}` = '{attempt.code.settings}'")
-    ended = [(run.info.status == "FINISHED", run.data.tags) for run in runs]
-    codes = [t.get(CODE, "") for done, t in ended if done or t.get(STATUS) == "bounded"]
+    codes = [run.data.tags.get(CODE, "") for run in runs]
     return [code for code in dict.fromkeys(codes) if code != attempt.code.code]

@@ -28,8 +28,8 @@ ACCURACIES = (
 class Found:
     """What the store has of a run: how it ended, or runs that were killed before they ended.
 
-    ``other_code`` is that of results of the same settings; ``other_torch`` is the version that made
-    the outcome. Both where they are not what is here.
+    ``other_code`` are runs with the same settings and other code; ``other_torch`` is the version
+    that made the outcome, where it is not the one that is installed.
     """
 
     outcome: Outcome | None = None
@@ -41,7 +41,7 @@ class Found:
 def found_of(point: Point, runs: Sequence[Glance]) -> Found:
     """What these runs, all of the point's settings and newest first, say of the point."""
     own = [run for run in runs if run.tags.get(IDENTITY) == point.identity]
-    others = [run.tags.get(CODE, "") for run in runs if run not in own and _has_result(run)]
+    others = [run.tags.get(CODE, "") for run in runs if run not in own]
     begun = [run.run_id for run in own if run.status == "RUNNING"]
     if any(run.status == "FAILED" for run in own):
         # Where something else than the run itself has changed, a failure may not happen again.
@@ -51,11 +51,6 @@ def found_of(point: Point, runs: Sequence[Glance]) -> Found:
     versions = {run.run_id: run.tags.get(VERSIONS) for run in own}
     torch = None if outcome is None else other_torch(versions.get(str(outcome.run_id)))
     return Found(outcome, begun, list(dict.fromkeys(others)), torch)
-
-
-def _has_result(run: Glance) -> bool:
-    outcome = outcome_of("", [run])
-    return outcome is not None and outcome.has_result
 
 
 def outcome_of(identity: str, runs: Sequence[Glance]) -> Outcome | None:

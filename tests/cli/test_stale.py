@@ -51,7 +51,7 @@ def test_a_changed_line_is_computed_again_and_the_message_says_why(tmp_path: Pat
     assert "0 runs computed now, 1 reused" in sweep(tmp_path, "rule=my_rules.MyRule")
     (tmp_path / "my_signs.py").write_text("def sign():\n    return -1.0\n")
     said = sweep(tmp_path, "rule=my_rules.MyRule")
-    assert "1 run computed before by other code (numerics" in said
+    assert "1 run begun before by other code (numerics" in said
     assert "1 run computed now, 0 reused" in said
     (tmp_path / "my_signs.py").write_text("def sign():\n    return 1.0\n")
     assert "0 runs computed now, 1 reused" in sweep(tmp_path, "rule=my_rules.MyRule")

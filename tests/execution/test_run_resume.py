@@ -1,5 +1,6 @@
 """Runs that are killed, interrupted or broken, and go on to the same end."""
 
+import math
 import os
 import shutil
 import signal
@@ -82,6 +83,22 @@ def test_signals(
         assert _runs.command(store, [*RICH, "resume=auto"]) == 0
     assert_same_run(whole, store, parameters)
     assert not checkpoint.parent.exists()  # a finished run needs none
+
+
+def test_before_the_first_evaluation_there_is_no_accuracy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with wishing(signal=(2, "SIGINT")):
+        assert _runs.command(tmp_path / "command", RICH) == 130
+        result = quick(tmp_path / "function", *RICH)
+    told = capsys.readouterr().out
+    assert "not evaluated yet: that is done every 4 steps" in told
+    assert "accuracy 0" not in told
+    assert (result.status, result.steps_done) == ("interrupted", 2)
+    assert math.isnan(result.max_accuracy)
+    assert math.isnan(result.accuracy)
+    (run_id,) = _runs.run_ids(tmp_path / "command")
+    assert _runs.steps_of(tmp_path / "command", run_id, "test/max_accuracy") == []
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
