@@ -14,6 +14,7 @@ from lit_byz.config.as_typed import as_typed
 from lit_byz.errors import RunFailed
 
 if TYPE_CHECKING:
+    from lit_byz.config.grid import Point
     from lit_byz.execution.runner import Runner
     from lit_byz.report.frames import StudyFrame
     from lit_byz.tracking.records import StudyResult
@@ -133,11 +134,22 @@ def _study(command: str, settings: Settings, options: Mapping[str, Any]) -> "Stu
 
 
 def _axes(runner: "Runner") -> dict[str, dict[str, Any]]:
-    """The values of the axes that each cell stands for."""
+    """The values that each cell has of all keys by which the study's cells differ."""
+    points = {name: cell.points[0] for name, cell in runner.board.cells.items()}
+    keys = dict.fromkeys(key for point in points.values() for key in point.values)
     return {
-        name: {k: v for k, v in cell.points[0].values.items() if not _is_inner(k)}
-        for name, cell in runner.board.cells.items()
+        name: {k: v for k in keys if not _is_inner(k) and (v := _value(point, k)) is not None}
+        for name, point in points.items()
     }
+
+
+def _value(point: "Point", key: str) -> Any:
+    """What stands for a key in a cell's name, or what it has by itself; None if it has no such."""
+    if key in point.values:
+        return point.values[key]
+    section, _, name = key.partition(".")
+    found = point.plain.get(section)
+    return found.get(name or "name") if isinstance(found, Mapping) else found
 
 
 def _is_inner(key: str) -> bool:

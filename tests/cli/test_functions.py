@@ -164,6 +164,7 @@ def test_tuning_has_a_row_for_every_trial(tmp_path: Path) -> None:
     assert list(found["trial"].dropna()) == [0, 1]
     assert found["clip.C"].notna().sum() == 2
     assert {"clip=none", "clip=arc"} <= set(found["cell"])
+    assert list(found["clip"]) == ["static", "static", "none", "arc"]  # so that they can be grouped
     assert set(found["status"]) <= {"exact", "at most"}
 
 
