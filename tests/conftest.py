@@ -27,7 +27,7 @@ settings.register_profile(
     "lit_byz", deadline=None, derandomize=True, print_blob=True, max_examples=25
 )
 # Chosen with --hypothesis-profile=thorough.
-settings.register_profile("thorough", settings.get_profile("lit_byz"), max_examples=200)
+settings.register_profile("thorough", settings.get_profile("lit_byz"), max_examples=100)
 settings.load_profile("lit_byz")
 
 

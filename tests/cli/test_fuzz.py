@@ -1,7 +1,7 @@
 """Whatever is asked, a command answers: exit code 0, or 2 and one line; and nothing else happens.
 
 ``--print-config`` goes through all that reads and checks settings, and computes nothing. The
-default profile tries 300 inputs, ``--hypothesis-profile=thorough`` 6,000.
+default profile tries 300 inputs, ``--hypothesis-profile=thorough`` 3,000.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from lit_byz.config import plain_yaml
 from tests.cli._odd_input import MODULE, SOURCE, TRACE, Asked, command_lines, files
 
 COMMANDS = ("train", "sweep", "tune")
-AT_ONCE = 5 if settings().max_examples > 100 else 2
+AT_ONCE = 5 if settings().max_examples > 25 else 2
 SECONDS = 5.0
 Main = Callable[[Sequence[str]], int]
 
