@@ -18,6 +18,7 @@ SMALL = ["dataset=digits", "model=logreg", "workers.honest=3", "clip=none", "att
 SMALL += ["train.steps=2", "train.eval_every=2", "tracking.figures=false"]
 
 
+@pytest.mark.slow
 def test_a_sweep_of_its_runs_leaves_it_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

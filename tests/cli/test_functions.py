@@ -144,6 +144,7 @@ def test_what_was_refused_before_it_began_says_why(
     assert found["status"].item() != "exact"
 
 
+@pytest.mark.slow
 def test_breakdown_has_a_row_for_every_arm(tmp_path: Path) -> None:
     grid = settings(tmp_path, clip=["none", "arc"], attack=["sf"])
     found = lit_byz.breakdown(grid, max_f=2, threshold=0.01, executor="inline")

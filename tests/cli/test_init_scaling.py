@@ -47,6 +47,7 @@ def test_table_norms_and_files(undisturbed: tuple[Path, dict[str, Any]]) -> None
     assert _studies.query(folder, power) == [(found["power_of_mu"][""],)]
 
 
+@pytest.mark.slow
 def test_again_computes_nothing(undisturbed: tuple[Path, dict[str, Any]]) -> None:
     folder, expected = undisturbed
     before = _studies.finished(folder)

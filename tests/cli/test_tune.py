@@ -118,6 +118,7 @@ def test_hierarchy_ids_and_files(folder: Path, study: dict[str, Any]) -> None:
     assert list(folder.glob("optuna/tune-digits-*.log"))
 
 
+@pytest.mark.slow
 def test_again_computes_nothing_and_more_trials_are_added(
     folder: Path, study: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -266,6 +266,7 @@ def test_a_data_set_that_says_nothing_of_its_images(
     assert said.startswith("dataset=bare_data.Bare: its class must say shape and classes")
 
 
+@pytest.mark.slow
 def test_processes_know_what_the_command_line_named(mine: str) -> None:
     compose(["rule=lies_here.Mine"])
     program = (

@@ -20,6 +20,7 @@ SETTINGS += ["train.steps=14", "train.eval_every=5", "train.checkpoint_every=5"]
 SETTINGS += ["trainer.precision=64-true", "trainer.accelerator=cpu", "attack=mimic"]
 
 
+@pytest.mark.slow
 def test_stopped_and_gone_on_with(tmp_path: Path) -> None:
     """A run on two processes is interrupted, and one process goes on from there."""
     alone = train([*SETTINGS, "tracking.enabled=false"])

@@ -81,6 +81,7 @@ def test_settings_that_change_no_result_may_differ(checkpoint: Path, tmp_path: P
     assert (result.status, result.resumed_at) == ("finished", 5)
 
 
+@pytest.mark.slow
 def test_a_new_experiment_begins_from_another_run(checkpoint: Path, tmp_path: Path) -> None:
     """It has an identity of its own, which the plain config does not find."""
     changed = [*RICH, OTHER]

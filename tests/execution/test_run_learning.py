@@ -63,7 +63,9 @@ def test_searched_trace() -> None:
         assert found == pytest.approx(expected, rel=0.01), key
 
 
-@pytest.mark.parametrize(("attack", "steps"), [("foe", 40), ("sf", 60)])
+@pytest.mark.parametrize(
+    ("attack", "steps"), [("foe", 40), pytest.param("sf", 60, marks=pytest.mark.slow)]
+)
 def test_clipping_saves_training(attack: str, steps: int) -> None:
     """Extreme heterogeneity, one attacker among eleven: the paper's main claim, on the digits."""
     shared = [f"attack={attack}", "model=mlp", f"train.steps={steps}", "train.eval_every=10"]

@@ -101,7 +101,7 @@ def test_before_the_first_evaluation_there_is_no_accuracy(
     assert _runs.steps_of(tmp_path / "command", run_id, "test/max_accuracy") == []
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 def test_a_second_signal_ends_at_once(whole: Whole, tmp_path: Path, name: str) -> None:
     """An impatient user loses the steps since the last checkpoint, and nothing else."""
     store, parameters = tmp_path / "stopped", tmp_path / "stopped.pt"
@@ -114,6 +114,7 @@ def test_a_second_signal_ends_at_once(whole: Whole, tmp_path: Path, name: str) -
     assert_same_run(whole, store, parameters)
 
 
+@pytest.mark.slow
 def test_interrupted_again_and_again(whole: Whole, tmp_path: Path) -> None:
     store, parameters = tmp_path / "stopped", tmp_path / "stopped.pt"
     for step in (1, 2, 5, 6, 13):
@@ -206,6 +207,7 @@ def test_stopped_above_a_bound(whole: Whole, tmp_path: Path) -> None:
     assert _runs.duplicates(store) == []
 
 
+@pytest.mark.slow
 def test_resumed_in_double_precision(tmp_path: Path) -> None:
     """What is loaded keeps all its digits, although models are made in single precision."""
     settings = ["trainer.precision=64-true", "train.steps=8", "train.checkpoint_every=3"]

@@ -82,6 +82,7 @@ def test_every_so_often_and_only_if_there_are_attackers() -> None:
     assert not any(recorded.metrics)
 
 
+@pytest.mark.slow
 def test_the_strongest_attack_goes_on_from_its_state() -> None:
     whole = Recorded(StrongestDamage(every=1, attack=SMALL))
     run(module(SignFlip()), callbacks=[whole])
