@@ -33,7 +33,7 @@ from lit_byz.execution.runner import Memory, Runner
 from lit_byz.execution.tasks import Progress
 from lit_byz.report.note import NOTE, note_of
 from lit_byz.report.render import render
-from lit_byz.report.rendering import Rendered
+from lit_byz.report.rendering import Rendered, console_for
 from lit_byz.tracking.ledger import Ledger
 from lit_byz.tracking.names import in_common
 from lit_byz.tracking.outcome import Outcome
@@ -188,7 +188,7 @@ def show(
     if as_json:
         write_json({**found.content, **more})
         return
-    console = Console()
+    console = console_for(found.printed)
     for part in found.printed:
         console.print(part, highlight=False, soft_wrap=True)
     if "reused" in more:

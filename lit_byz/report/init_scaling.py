@@ -11,6 +11,7 @@ from lit_byz._counted import counted
 from lit_byz.report.drawing import chance_of, draw_chance, in_percent, pictures, save
 from lit_byz.report.rendering import (
     MARKERS,
+    SIGNS,
     Reader,
     Rendered,
     as_csv,
@@ -46,8 +47,6 @@ OF_THE_GRADIENTS = "ζ, mean norm: largest and mean norm of the honest workers' 
 Curves = Mapping[str, Mapping[float, CellResult]]
 # Problem (data and model, "" where there is one) to μ to seed.
 Norms = Mapping[str, Mapping[float, Mapping[int, InitialGradients]]]
-# How a worst case is marked that is not exactly known.
-SIGNS = {"at least": "≥", "at most": "≤"}
 
 
 def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
@@ -206,7 +205,7 @@ def _draw_accuracy(axes: "Axes", curves: Curves, chance: float | None) -> None:
         axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         for scale, worst in found.items():
             if not worst.exact:
-                sign = SIGNS[worst.kind]
+                sign = SIGNS[worst.kind].strip()
                 bounds.add(f"{sign} {worst.kind}")
                 axes.annotate(sign, (scale, worst.mean), ha="right", va="bottom", fontsize=8)
     draw_chance(axes, chance)

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import io
+import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from lit_byz.tracking.records import CellResult, StudyResult
 from lit_byz.tracking.worst_case import Accuracy, WorstCase
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 SIGNS = {"exact": "", "at least": "≥ ", "at most": "≤ "}
@@ -139,6 +141,33 @@ def legend(texts: Iterable[str], why: Mapping[str, str] | None = None) -> list[s
     kinds = [kind for kind, sign in SIGNS.items() if sign and sign in shown]
     reasons = {kind: f" ({reason})" for kind, reason in (why or {}).items()}
     return [f"{SIGNS[kind].strip()}: {kind}{reasons.get(kind, '')}" for kind in kinds]
+
+
+def width_of(part: Any) -> int:
+    """How wide something is that is printed, if nothing has to be broken."""
+    from rich.console import Console
+
+    return Console(width=10_000).measure(part).maximum
+
+
+def columns() -> int | None:
+    """How wide the terminal is; None where there is none, and nobody says it."""
+    from rich.console import Console
+
+    console = Console()
+    return console.width if console.is_terminal or "COLUMNS" in os.environ else None
+
+
+def console_for(parts: Iterable[Any]) -> "Console":
+    """The terminal; where there is none, as wide as the tables are."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if columns() is None:
+        tables = [part for part in parts if isinstance(part, Table)]
+        console.width = max([console.width, *map(width_of, tables)])
+    return console
 
 
 def caption(made: "Table", *what: str, why: Mapping[str, str] | None = None) -> str:

@@ -197,6 +197,7 @@ def figure(
     names = told_apart([cell.name for cell in cells], cell_words)
     names = [name.replace(", ", ",\n").replace(" (", "\n(") for name in names]
     axes.set_xticks(range(len(cells)), names, fontsize=7)
+    axes.set_xlim(-0.6, max(len(cells), 1) - 0.4)
     draw_chance(axes, chance)
     in_percent(axes.yaxis)
     axes.set(ylabel=WORST_CASE, ylim=(0, 1.02))

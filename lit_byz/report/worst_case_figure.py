@@ -22,6 +22,8 @@ from lit_byz.tracking.records import CellResult
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Letters of a cell's name in a line, and attacks that are named in a bar; more are counted.
+NAME, MOST_NAMES = 34, 2
 # A bar's text is this far from the axis, and a row this high, in inches.
 MARGIN, ROW = 0.008, 0.5
 
@@ -48,7 +50,7 @@ def figure(
     for place, (attack, label) in enumerate(words.items()):
         _marks(axes, cells, attack, label, place)
     draw_chance(axes, chance, vertical=True)
-    names = told_apart([cell.name for cell in cells], cell_words)
+    names = [_in_lines(name) for name in told_apart([cell.name for cell in cells], cell_words)]
     axes.set_yticks(range(len(cells)), names, fontsize=8)
     axes.set_ylim(rows - 0.5, -0.5)
     axes.set_xlim(0, 1.02)
@@ -60,6 +62,19 @@ def figure(
     axes.set_axisbelow(True)
     legend_below(drawn, [axes])
     save(drawn, path, mark)
+
+
+def _in_lines(name: str) -> str:
+    """A long name in several lines, broken behind commas."""
+    first, *parts = name.split(", ")
+    lines = [first]
+    for part in parts:
+        if len(lines[-1]) + len(part) + 2 <= NAME:
+            lines[-1] += f", {part}"
+        else:
+            lines[-1] += ","
+            lines.append(part)
+    return "\n".join(lines)
 
 
 def _bars(axes: "Axes", cells: Sequence[CellResult], words: Mapping[str, str]) -> None:
@@ -80,7 +95,8 @@ def _bars(axes: "Axes", cells: Sequence[CellResult], words: Mapping[str, str]) -
         # On a bright patch, or hatching and marks would run through it.
         bright = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.2}
         text = _text(cell, words)
-        axes.annotate(text, (MARGIN, row), va="center", fontsize=8, bbox=bright, zorder=5)
+        noted = axes.annotate(text, (MARGIN, row), va="center", fontsize=8, bbox=bright, zorder=5)
+        noted.set_in_layout(False)  # or there would be no room for the bars
 
 
 def _signs(cells: Sequence[CellResult]) -> str:
@@ -97,7 +113,9 @@ def _text(cell: CellResult, words: Mapping[str, str]) -> str:
     if bracket:
         for what, runs in (("failed", cell.failed), ("missing", cell.missing)):
             names = dict.fromkeys(words[run.attack] for run in runs)
-            if names:
+            if len(names) > MOST_NAMES:
+                reasons.append(f"{what}: {len(names)} of {len(cell.attacks)} attacks")
+            elif names:
                 reasons.append(f"{what}: {', '.join(names)}")
     unit = "" if text == "unknown" else " %"
     return f"{text}{unit} ({'; '.join(reasons)})" if reasons else f"{text}{unit}"

@@ -15,6 +15,7 @@ from lit_byz.report.rendering import (
     as_csv,
     caption,
     cell_in_common,
+    columns,
     files_in,
     of_attack,
     of_worst_case,
@@ -23,6 +24,7 @@ from lit_byz.report.rendering import (
     shown_attack,
     shown_end,
     shown_worst_case,
+    width_of,
 )
 from lit_byz.report.words import ACCURACY, legend_of_attacks
 from lit_byz.tracking.cells import NAMES as ENDS
@@ -69,7 +71,7 @@ def attacks_of(cells: Sequence[CellResult]) -> list[str]:
 def tables(cells: Sequence[CellResult], title: str) -> "list[Table]":
     """The table; where that would be too wide, what the runs ended with in one of its own."""
     whole = table(cells, title)
-    if Console(width=1000).measure(whole).maximum <= min(WIDEST, Console().width):
+    if width_of(whole) <= min(WIDEST, columns() or WIDEST):
         return [whole]
     return [table(cells, title, ends=False), _ends_table(cells)]
 
@@ -78,7 +80,7 @@ def _ends_table(cells: Sequence[CellResult]) -> "Table":
     from rich.table import Table
 
     made = Table()
-    made.add_column("cell")
+    made.add_column("cell", overflow="fold")
     for heading in ("worst case", *HEADINGS.values()):
         made.add_column(heading, justify="right")
     for cell in cells:
@@ -96,13 +98,11 @@ def table(cells: Sequence[CellResult], title: str, *, ends: bool = True) -> "Tab
     from rich.table import Table
 
     made = Table(title=title, title_justify="left")
-    made.add_column("cell")
+    # Where a terminal is too narrow, words are broken and nothing is cut off.
+    made.add_column("cell", overflow="fold")
     attacks = attacks_of(cells)
-    for attack in attacks:
-        made.add_column(attack, justify="right")
-    made.add_column("worst case", justify="right")
-    for heading in HEADINGS.values() if ends else ():
-        made.add_column(heading, justify="right")
+    for heading in (*attacks, "worst case", *(HEADINGS.values() if ends else ())):
+        made.add_column(heading, justify="right", overflow="fold")
     best = max((c.worst_case.mean for c in cells if c.worst_case.exact), default=None)
     for cell in cells:
         found = {attack: of_attack(cell, attack) for attack in attacks}

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from lit_byz.report.drawing import pictures
 from lit_byz.report.render import render
+from lit_byz.report.rendering import console_for, width_of
 from lit_byz.report.worst_case_figure import figure
 from lit_byz.report.worst_case_table import csv_of, table, tables
 from lit_byz.tracking.outcome import Outcome
@@ -169,6 +170,33 @@ def test_figure(tmp_path: Path) -> None:
     assert inks["every"] > inks["unknown"]
     assert inks["exact"] > inks["none"]
     assert inks["none"] < inks["unknown"] < inks["exact"]
+
+
+@pytest.mark.filterwarnings("error:constrained_layout")
+def test_long_names_and_many_attacks_leave_room_for_the_bars(tmp_path: Path) -> None:
+    """As in a large sweep that was interrupted early: matplotlib warns where nothing has room."""
+    attacks = {attack: {1: None} for attack in ("lf", "mimic", "foe", "alie", "zero", "span")}
+    cells = [
+        make_cell(f"workers.f={f}, rule=gm, clip=arc", {"sf": {1: 0.5}, **attacks})
+        for f in range(1, 5)
+    ]
+    figure(cells, "digits", tmp_path / "many.svg")
+    text = (tmp_path / "many.svg").read_text()
+    assert "(missing: 6 of 7 attacks)" in text
+    assert "f = 4, geometric median (GM), " in text  # its first line
+
+
+def test_a_narrow_terminal_cuts_no_name_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And where there is none, lines are as long as tables need."""
+    attacks = {attack: {1: 0.5} for attack in ("foe@coarse", "alie@coarse", "foe", "alie", "mimic")}
+    made = table([make_cell("workers.f=1, rule=cwtm, clip=none", attacks)], "", ends=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = io.StringIO()
+    Console(file=narrow, width=60).print(made)
+    assert "…" not in narrow.getvalue()
+    assert console_for([made]).width == 60
+    monkeypatch.delenv("COLUMNS")
+    assert console_for(["a line", made]).width == max(80, width_of(made)) > 80
 
 
 def test_report_of_a_sweep(tmp_path: Path) -> None:
