@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from lit_byz._counted import counted
 from lit_byz._door import here
 from lit_byz.cli.output_folders import OUTPUTS
 from lit_byz.cli.plan import write_json
@@ -150,7 +151,9 @@ def _origin(ledger: Ledger, surveys: Mapping[str, Survey]) -> list[str]:
         *([f"{SMOKE[0].upper()}{SMOKE[1:]}."] if smoke else []),
         f"{len(ids)} finished runs, mostly of {steps:g} steps, {hours:.1f} hours of one core.",
         "Commits: " + ", ".join(f"{code} ({n})" for code, n in codes.most_common()) + ".",
-        "Machines: " + "; ".join(f"{name} ({n} runs)" for name, n in machines.most_common()) + ".",
+        "Machines: "
+        + "; ".join(f"{name} ({counted(n, 'run')})" for name, n in machines.most_common())
+        + ".",
     ]
 
 
