@@ -20,6 +20,8 @@ PROC = Path("/proc")
 # What all that belongs together has in its environment.
 MARK = "LIT_BYZ_CLUSTER"
 PAUSE = 0.1
+# Seconds within which a process has its new program, whatever else the machine does.
+EXCHANGE = 2.0
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,12 @@ class Started:
         return found if self.alive else [pid for pid in found if self._marked(pid)]
 
     def _marked(self, pid: int) -> bool:
-        path = PROC / str(pid) / "environ"
+        path, deadline = PROC / str(pid) / "environ", time.monotonic() + EXCHANGE
         try:
-            variables = path.read_bytes()
-            if not variables:  # for a moment, while a process goes from one program to another
+            # A process that goes from one program to another has none for a moment, which is long
+            # on a machine with much to do.
+            while not (variables := path.read_bytes()) and time.monotonic() < deadline:
                 time.sleep(PAUSE)
-                variables = path.read_bytes()
         except OSError:
             return False
         return f"{MARK}={self.mark}".encode() in variables.split(b"\0")

@@ -62,7 +62,7 @@ def test_a_run_that_goes_on(
     assert stopped.status == "bounded"
     monkeypatch.undo()
     found = train(settings)
-    assert (found.status, found.run_id, found.resumed_at) == ("finished", stopped.run_id, 1)
+    assert (found.status, found.run_id, found.resumed_at) == ("finished", stopped.run_id, 2)
     line = f"this run began with torch 2.9.1 and goes on with {this_torch()}: its last bits may"
     assert capsys.readouterr().err.count(line) == 1
     tag = tags_of(tmp_path, found.run_id)["lit_byz.resumed_with"]
@@ -75,6 +75,6 @@ def test_a_run_that_goes_on_as_it_began_says_nothing(
     settings = [*QUICK, f"tracking.uri={new_store(tmp_path)}", "train.checkpoint_every=2"]
     train(settings, stop_above=0.0)
     found = train(settings)
-    assert (found.status, found.resumed_at) == ("finished", 1)
+    assert (found.status, found.resumed_at) == ("finished", 2)
     assert capsys.readouterr().err == ""
     assert "lit_byz.resumed_with" not in tags_of(tmp_path, found.run_id)
