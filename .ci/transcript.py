@@ -27,10 +27,10 @@ sys.path.insert(0, str(ROOT))
 
 from tests.cli._documented import commands, ours  # noqa: E402
 
-# What needs another machine, the system's own database, or somebody at a prompt; and what runs
-# this, or all of the tests a second time.
+# What needs another machine, the system's own database, or somebody at a prompt; and what would
+# type all of this, or run all of the tests, a second time.
 ELSEWHERE = re.compile(
-    r"^(?:ssh|srun|sudo|ray (?:start|get-auth-token)|mlflow server|apt-get|bash \.ci/run) ?"
+    r"^(?:ssh|srun|sudo|ray (?:start|get-auth-token)|mlflow server|apt-get|bash \.ci|python \.ci)\b"
     r"|--ray-address|\$|pytest --durations|gradients --only my_model"
 )
 # Without a clone there are no scripts, no examples and no docs.

@@ -38,6 +38,7 @@ NOT_RUN = {
     "pip install": "changes the environment; .ci/run installs, names of extras are checked",
     "pytest": "is what runs this; marks and folders are checked",
     "bash .ci/run": "is what runs this; its syntax is checked",
+    "python .ci/transcript.py": "types all of these; tests/docs/test_transcript.py types some",
     "pre-commit install": "changes the clone",
     "mlflow ui": "a server that stays; tests/docs/test_screenshot.py starts one",
     "mlflow server": "a server on other machines; tests/services start their own",
