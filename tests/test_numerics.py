@@ -115,15 +115,21 @@ def write() -> None:
         known = {
             case: old["results"][case] for case in CASES if case in old["results"].keys() - raised
         }
-        changed = [line for case in known for line in differences(case, known[case])]
+        changed = [line for case in known for line in differences(_told(case), known[case])]
         if changed:
             sys.exit("\n".join([f"results differ from those of numerics {NUMERICS}:", *changed]))
         kept = known
     else:
         kept = {}
-    made = {case: kept.get(case) or results(case) for case in CASES}
+    made = {case: kept.get(case) or results(_told(case)) for case in CASES}
     found = {"numerics": NUMERICS, "components": versions(), "results": made}
     FILE.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _told(case: str) -> str:
+    """The case, once it is said that it comes next: all of them take minutes."""
+    sys.stderr.write(f"{case}\n")
+    return case
 
 
 def _bare(case: str) -> str:
