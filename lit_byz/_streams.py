@@ -4,7 +4,8 @@ A draw depends on the seed, its stream and whatever else the caller names (a wor
 not on what was drawn before.
 """
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum, unique
 from functools import cache
@@ -12,6 +13,8 @@ from functools import cache
 import numpy as np
 import torch
 
+# Torch's global random numbers belong to the whole process: whoever starts them anew does so alone.
+ALONE = threading.RLock()
 # More steps than a run has: those of the next seed do not meet those of this one.
 STRIDE = 1_000_003
 
@@ -67,6 +70,24 @@ def seed_torch(seed: int, stream: Stream, *where: int) -> None:
         torch.default_generator.manual_seed(value)
 
 
+def remember_torch() -> Callable[[], None]:
+    """What makes torch's global random numbers, on all devices, what they are now."""
+    state = torch.get_rng_state()
+    devices = torch.get_device_module().get_rng_state_all() if _many_devices() else None
+
+    def back() -> None:
+        torch.set_rng_state(state)
+        if devices is not None:
+            torch.get_device_module().set_rng_state_all(devices)
+
+    return back
+
+
+def _many_devices() -> bool:
+    """Whether there is an accelerator that has random numbers for each of its devices."""
+    return _has_accelerator() and hasattr(torch.get_device_module(), "get_rng_state_all")
+
+
 @cache
 def _has_accelerator() -> bool:
     return torch.accelerator.is_available()
@@ -75,7 +96,7 @@ def _has_accelerator() -> bool:
 @contextmanager
 def seeded_torch(seed: int, stream: Stream, *where: int) -> Iterator[None]:
     """The same for the CPU and for a while: afterwards they are what they were."""
-    with torch.random.fork_rng(devices=[]):
+    with ALONE, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(_torch_seed(seed, stream, where))
         yield
 

@@ -1,10 +1,13 @@
 """What a RobustDSGD is given, checked before anything is computed."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from torch import nn
 
 from lit_byz.attacks import Attack, NoAttack
+from lit_byz.errors import BadRequest
+from lit_byz.training.data import Round
 from lit_byz.training.settings import TrainSettings
 
 
@@ -33,3 +36,22 @@ def settings_of(given: object) -> TrainSettings:
     if given is None or isinstance(given, Mapping):
         return TrainSettings(**given or {})
     raise TypeError(f"RobustDSGD: settings must be TrainSettings or a mapping, got {given!r}")
+
+
+def round_of(batch: object) -> Round:
+    """What a loader of training gives, if it is what all workers draw in one round."""
+    if isinstance(batch, Round):
+        return batch
+    raise BadRequest(
+        f"RobustDSGD: a training batch is a Round of all workers, got {type(batch).__name__}; "
+        "give the trainer datamodule=WorkerData(…), or RobustDSGD data=WorkerData(…) alone"
+    )
+
+
+def refuse_other_rounds(trainer: Any) -> None:
+    """A round is drawn by its number: the same few cannot come again and again."""
+    if getattr(trainer, "overfit_batches", 0):
+        raise BadRequest(
+            f"Trainer(overfit_batches={trainer.overfit_batches}): no two rounds of RobustDSGD are "
+            "the same; to overfit, take a data set that is small"
+        )

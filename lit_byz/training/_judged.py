@@ -42,6 +42,15 @@ class Judged(lightning.LightningModule):
             raise BadRequest("RobustDSGD: no data; give the trainer datamodule=WorkerData(…)")
         return found
 
+    def setup(self, stage: str) -> None:
+        """Refuse two data modules: the trainer would take one's images, the module the other's."""
+        trainers = getattr(self.trainer, "datamodule", None)
+        if self._data is not None and trainers is not None and trainers is not self._data:
+            raise BadRequest(
+                "RobustDSGD: has data of its own (data=…), and the trainer has others "
+                "(datamodule=…); give them in one place"
+            )
+
     @property
     def batches(self) -> WorkerBatches:
         return self.data.batches

@@ -112,6 +112,7 @@ class WorkerData(lightning.LightningDataModule):
         lightning.LightningDataModule.__init__(made)
         made.test_batch_size = test_batch_size
         made._classes = None
+        made._shape = (batches.workers, batches.batch_size, batches.seed)
         made._batches = batches
         return made
 
@@ -131,6 +132,11 @@ class WorkerData(lightning.LightningDataModule):
             dealt = deal(images, self._partition, workers, seed, self._validation)
             self._batches = WorkerBatches(images, dealt.parts, batch_size, seed, dealt.held_out)
         return self._batches
+
+    @property
+    def workers(self) -> int:
+        """The number of honest workers; no data are read for it."""
+        return self._shape[0]
 
     @property
     def classes(self) -> int:

@@ -22,14 +22,20 @@ from lightning.pytorch.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 
 from lit_byz._checks import check_integer, check_minority
-from lit_byz._streams import Stream, seed_torch
+from lit_byz._streams import Stream, remember_torch, seed_torch
 from lit_byz._warn import warn
 from lit_byz.attacks import Attack, Move, NoAttack, Scene, State
 from lit_byz.robust import Basis, RobustAggregator, Rule
 from lit_byz.robust.vectors import NothingFinite, as_server
 from lit_byz.training._divided import Divided
 from lit_byz.training._flat import FlatParameters
-from lit_byz.training._given import attack_of, checked_model, settings_of
+from lit_byz.training._given import (
+    attack_of,
+    checked_model,
+    refuse_other_rounds,
+    round_of,
+    settings_of,
+)
 from lit_byz.training._guest import Farewell, welcome
 from lit_byz.training._judged import Judged, state_of
 from lit_byz.training._serve import serve
@@ -51,6 +57,9 @@ class RobustDSGD(Judged):
     out. While it is trained, some layers of ``model`` are replaced; afterwards it is as it was
     given, with its last parameters. ``iterate`` is θ̂ by name, where the settings ask for it and the
     run came to it.
+
+    A fit begins with zero momentums, unless it goes on from a checkpoint or the same trainer's last
+    one. Torch's global random numbers, from which layers draw, are afterwards what they were.
     """
 
     momentums: Tensor
@@ -89,7 +98,7 @@ class RobustDSGD(Judged):
         self._data = data
         self._without_attack = attack is None
         self._workers: HonestWorkers | None = None
-        self._leave: Undo | None = None
+        self._leave: list[Undo] | None = None
         self._counted: dict[str, list[Tensor]] = {}
         self._divided: Divided | None = None
 
@@ -112,28 +121,43 @@ class RobustDSGD(Judged):
         return self.data.classes
 
     def setup(self, stage: str) -> None:
+        super().setup(stage)
         if stage != "fit":
             return
+        refuse_other_rounds(self.trainer)
         workers = self.batches.workers
         check_minority(self, self.f, workers + self.f, "workers")
         self.server.check(workers + self.f)
         self.attack.check(workers)
         if self._leave is None:
-            self._leave = welcome(self.model)
+            self._leave = [remember_torch(), welcome(self.model)]
         self.flat = FlatParameters(self.model)
         vectors = (self.server, self.attack, self.momentums.new_zeros(1, self.flat.size))
         self._divided = divided = Divided.among_processes(workers, *vectors)
         here = range(workers) if divided is None else range(workers)[divided.sharding.own]
-        if len(self.momentums) != len(here) + 1:
-            self.momentums = self.momentums.new_zeros(len(here) + 1, self.flat.size)
+        self._make_room(len(here))
+        if self.trainer.global_step == 0:  # what a checkpoint has of it is loaded later
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self.momentums.zero_()
+        self.attack_state = {}
+        self.diverged_at = self.iterate = self.gradient_method = None
+        self.observed = self.sent = None
+
+    def _make_room(self, workers: int) -> None:
+        if len(self.momentums) != workers + 1:
+            self.momentums = self.momentums.new_zeros(workers + 1, self.flat.size)
 
     def give_back(self) -> None:
-        """Make the model what it was before training, but for its parameters."""
-        if self._leave is not None:
-            self._leave()
+        """Make the model what it was before training, but for its parameters, and torch's draws."""
+        for back in self._leave or ():
+            back()
         self._leave = None
 
     def configure_callbacks(self) -> Sequence[Callback]:
+        if self.trainer.state.fn == "fit":  # other callbacks may copy the module before its setup
+            self._make_room(self.data.workers)
         return [Farewell()]
 
     def on_fit_start(self) -> None:
@@ -165,7 +189,7 @@ class RobustDSGD(Judged):
         return [made], [{"scheduler": Milestones(made, self.settings), "interval": "step"}]
 
     def training_step(self, batch: Round, batch_idx: int) -> None:
-        step, workers = self.global_step, self._workers
+        step, workers, batch = self.global_step, self._workers, round_of(batch)
         assert workers is not None
         seed_torch(self.seed, Stream.LAYERS, step)
         if self.gradient_method is None:
@@ -199,7 +223,8 @@ class RobustDSGD(Judged):
         schedule.step()
         if self.global_step == self.trainer.max_steps:
             self.trainer.should_stop = True  # the last parameters are evaluated, too
-        if self.global_step % getattr(self.trainer, "log_every_n_steps", 50) == 0:
+        every = getattr(self.trainer, "log_every_n_steps", 50)
+        if every and self.global_step % every == 0:
             loss = self.observed.loss if self.observed is not None else float("nan")
             self.log("train/loss", loss, prog_bar=True, logger=False)
 
@@ -245,8 +270,6 @@ class RobustDSGD(Judged):
             self._divided.load(checkpoint, self.attack, self.attack_state)
         momentums = checkpoint["state_dict"]["momentums"]
         self.to(momentums.dtype)  # Lightning does it later, after what is loaded has been rounded
-        if momentums.shape != self.momentums.shape:
-            self.momentums = torch.zeros_like(momentums)
         self.gradient_method = kept["gradient_method"]
         self.iterate = self._own_iterate(kept, checkpoint["state_dict"])
         attack = kept.get("attack", NoAttack.__name__)
@@ -255,3 +278,9 @@ class RobustDSGD(Judged):
                 f"RobustDSGD: the checkpoint is of a run under {attack}, and no attack is given: "
                 f"its {self.f} Byzantine workers will send the honest mean; give attack={attack}(…)"
             )
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """With room for as many momentums as there are."""
+        if (found := state_dict.get(f"{prefix}momentums")) is not None:
+            self._make_room(len(found) - 1)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
