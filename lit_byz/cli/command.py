@@ -15,6 +15,7 @@ from lit_byz import _instructions
 from lit_byz._cache import place_matplotlib
 from lit_byz._door import here, program, typed
 from lit_byz._passwords import without_secrets_of
+from lit_byz._quiet import quiet
 from lit_byz.cli import answer, saying
 from lit_byz.errors import BadRequest, disk_is_full
 
@@ -114,6 +115,7 @@ def guarded(run: Callable[[Sequence[str]], int | None], argv: Sequence[str] | No
     try:
         _look_here()
         place_matplotlib()
+        quiet()
         saying.quietly(_nobody_looks(arguments))
         saying.now("getting ready")
         _instructions.chosen()  # a wrong name is noticed before anything is computed
@@ -138,7 +140,10 @@ def guarded(run: Callable[[Sequence[str]], int | None], argv: Sequence[str] | No
             return _report(_no_space(arguments), 1, arguments)
         text = " ".join(str(error).split())
         kind = type(error).__name__
-        return _report(text if kind == "RunFailed" else f"{kind}: {text}", 1, arguments)
+        text = text if kind == "RunFailed" else f"{kind}: {text}"
+        from lit_byz.registry import example_in  # here, because what ends well does without it
+
+        return _report(text, 1, arguments, example_in(error))
     finally:
         saying.over()
 

@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 from lit_byz._numerics import NUMERICS
 from lit_byz.config.components import CALLBACKS, GROUPS, component
 from lit_byz.config.own_data import SHOWN, own_data
-from lit_byz.config.own_source import changed_since, is_outdated, sha256, source_of
+from lit_byz.config.own_source import changed_since, held_by, is_outdated, sha256, source_of
 from lit_byz.config.schema import ENVIRONMENT, NOT_IDENTITY
 from lit_byz.config.settled import notes, once
 from lit_byz.errors import BadRequest
@@ -170,14 +170,14 @@ def _own_classes(
 def of_callbacks(callbacks: Sequence[object]) -> str:
     """What tells a run with these callbacks apart from one without; "" where there are none.
 
-    They may change training, so their classes' source and their settings count. The package's own
+    They may change training, so their classes' source and what they hold count. The package's own
     only look on.
     """
     described = []
     for callback in _foreign(callbacks):
         kind: Any = type(callback)
-        settings = sorted((name, repr(value)) for name, value in vars(callback).items())
-        described.append((kind.__qualname__, source_of(kind), settings))
+        held = held_by(vars(callback), kind)
+        described.append((kind.__qualname__, source_of(kind), held))
     return sha256(repr(described)) if described else ""
 
 

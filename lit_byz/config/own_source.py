@@ -8,7 +8,7 @@ import ast
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
@@ -38,12 +38,20 @@ def source_of(kind: Any, path: str | None = None) -> str:
     ``path`` is where it was asked for: another module than its own may decide which class that is.
     A class that was typed into a session has no source; what it does counts.
     """
-    texts = "\n".join(f"{name} {text}" for name, text in sorted(_beneath(kind, path).texts.items()))
+    texts = _joined(_beneath(kind, path))
     itself = f"{kind.__module__}.{kind.__qualname__}"
     if path not in (None, itself):
         texts += f"\n{path} is {itself}"
     session = _session(kind)
     return sha256(texts if session is None else f"{_typed(kind, session)[0]} {sha256(texts)}")
+
+
+def held_by(value: Any, owner: type) -> str:
+    """A hash of what an object of a class holds: its parts, and the user's own source of these."""
+    main = sys.modules["__main__"]
+    session = main if as_loaded(main).text == NO_SOURCE else None
+    text, modules = _told(owner, lambda: typed_in.held_by(value, session))
+    return sha256(f"{text} {_joined(_reached(modules, session, always=''))}")
 
 
 def changed_since(kind: Any, path: str | None = None) -> list[str]:
@@ -93,16 +101,26 @@ class _Beneath:
         return [other for other in reached if other != name]
 
 
+def _joined(beneath: _Beneath) -> str:
+    return "\n".join(f"{name} {text}" for name, text in sorted(beneath.texts.items()))
+
+
 def _beneath(kind: Any, path: str | None) -> _Beneath:
     """The modules that a class is made of."""
-    found, session = _Beneath(), _session(kind)
-    waiting = [kind.__module__, *(base.__module__ for base in kind.__mro__)]
-    waiting += [] if path is None else [path.rpartition(".")[0]]
-    waiting += [] if session is None else _typed(kind, session)[1]
-    while waiting:  # what is imported whenever the class's module is
+    session = _session(kind)
+    names = [kind.__module__, *(base.__module__ for base in kind.__mro__)]
+    names += [] if path is None else [path.rpartition(".")[0]]
+    names += [] if session is None else _typed(kind, session)[1]
+    return _reached(names, session, always=kind.__module__)
+
+
+def _reached(names: Iterable[str], session: ModuleType | None, always: str) -> _Beneath:
+    """The user's own among some modules, and beneath them; ``always`` counts whoever's it is."""
+    found, waiting = _Beneath(), [*names]
+    while waiting:  # what is imported whenever one of them is
         name = waiting.pop()
         module = sys.modules.get(name)
-        counts = module is not None and (name == kind.__module__ or _is_users(module))
+        counts = module is not None and (name == always or _is_users(module))
         if module is None or not counts or name in found.texts:
             continue
         text = found.texts[name] = as_loaded(module).text
@@ -128,8 +146,12 @@ def _session(kind: Any) -> ModuleType | None:
 
 
 def _typed(kind: Any, session: ModuleType) -> tuple[str, list[str]]:
+    return _told(kind, lambda: typed_in.made_of(kind, session))
+
+
+def _told(kind: Any, tell: Callable[[], tuple[str, list[str]]]) -> tuple[str, list[str]]:
     try:
-        return typed_in.made_of(kind, session)
+        return tell()
     except Exception as error:  # whatever somebody's objects may raise when they are looked at
         raise BadRequest(
             f"{kind.__module__}.{kind.__qualname__}: what it uses of this session cannot be told "

@@ -1,16 +1,19 @@
 """What a class is made of that was typed into a session: a notebook, or Python at its prompt.
 
 No file has its source. What counts is the compiled code of its methods, with their constants and
-defaults, and whatever else of the session they name.
+defaults, and whatever else of the session they name. What an object holds is read the same way.
 """
 
 import functools
 import hashlib
 import pickle
+import uuid
 import weakref
 from collections.abc import Mapping
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+
+from lit_byz._loaded import is_users_file
 
 # What Python itself puts into a class; texts change no result. Of a data class's fields, its
 # methods have what counts.
@@ -20,6 +23,9 @@ ASIDE = frozenset(
         *("_abc_impl", "__abstractmethods__", "__dataclass_fields__"),
     }
 )
+# What cannot be looked at is kept, so that nothing else gets its address while this process lasts.
+PROCESS = uuid.uuid4().hex
+_KEPT: dict[int, Any] = {}
 # They are what they show.
 PLAIN = (int, float, complex, str, bytes, range, type(None), type(...))
 
@@ -30,22 +36,28 @@ def made_of(kind: "type[Any]", session: ModuleType) -> tuple[str, list[str]]:
     return reader.of(kind), sorted(reader.modules)
 
 
+def held_by(value: Any, session: ModuleType | None) -> tuple[str, list[str]]:
+    """A text that changes with what an object holds, and the modules that it comes from."""
+    reader = _Reader(session)
+    return reader.of(value), sorted(reader.modules)
+
+
 class _Reader:
-    def __init__(self, session: ModuleType) -> None:
+    def __init__(self, session: ModuleType | None) -> None:
         self.session = session
-        self.seen: dict[int, int] = {}
+        self.seen: dict[int, tuple[int, Any]] = {}  # with what it was: its address stays its own
         self.modules: set[str] = set()
 
     def of(self, value: Any) -> str:
         if isinstance(value, PLAIN):
             return repr(value)
         if id(value) in self.seen:
-            return f"as {self.seen[id(value)]}"
+            return f"as {self.seen[id(value)][0]}"
         if isinstance(value, CodeType):
-            return self._code(value)
+            return self._code(value, {} if self.session is None else vars(self.session))
         if isinstance(value, ModuleType):
             return self._elsewhere(value.__name__)
-        self.seen[id(value)] = len(self.seen)
+        self.seen[id(value)] = len(self.seen), value
         if isinstance(value, type | FunctionType):
             return self._defined(value)
         parts = _parts(value)
@@ -58,21 +70,26 @@ class _Reader:
         return f"{module}.{name}" if name else module
 
     def _defined(self, value: "type | FunctionType") -> str:
-        if value.__module__ != self.session.__name__:
-            return self._elsewhere(str(value.__module__), value.__qualname__)
-        return self._class(value) if isinstance(value, type) else self._function(value)
+        if self.session is None or value.__module__ != self.session.__name__:
+            where = self._elsewhere(str(value.__module__), value.__qualname__)
+            # Of a user's function its module has the text, but not which of several it is, nor
+            # what that one holds.
+            if isinstance(value, type) or not is_users_file(value.__code__.co_filename):
+                return where
+            return f"{where} {self._function(value, {})}"
+        known = vars(self.session)
+        return self._class(value) if isinstance(value, type) else self._function(value, known)
 
     def _class(self, kind: type) -> str:
         inside = [(name, self.of(v)) for name, v in vars(kind).items() if name not in ASIDE]
         return repr([kind.__qualname__, [self.of(base) for base in kind.__bases__], inside])
 
-    def _function(self, function: FunctionType) -> str:
+    def _function(self, function: FunctionType, known: Mapping[str, Any]) -> str:
         held = [self.of(cell.cell_contents) for cell in function.__closure__ or ()]
         given = [self.of(function.__defaults__), self.of(function.__kwdefaults__)]
-        return repr([self.of(function.__code__), given, held])
+        return repr([self._code(function.__code__, known), given, held])
 
-    def _code(self, code: CodeType) -> str:
-        known = vars(self.session)
+    def _code(self, code: CodeType, known: Mapping[str, Any]) -> str:
         named = [(name, self.of(known[name])) for name in code.co_names if name in known]
         constants = [self.of(constant) for constant in code.co_consts]
         return repr([code.co_code.hex(), code.co_names, code.co_varnames, constants, named])
@@ -114,4 +131,5 @@ def _content(value: Any) -> str:
     try:
         return hashlib.sha256(pickle.dumps(value, protocol=4)).hexdigest()
     except Exception:  # whatever an object may raise that cannot be copied
-        return repr(value)
+        _KEPT[id(value)] = value
+        return f"{type(value).__qualname__} {id(value)} of {PROCESS}"

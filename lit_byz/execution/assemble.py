@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from lightning.pytorch.loggers import Logger
     from lightning.pytorch.strategies import Strategy
 
-    from lit_byz.training import RobustDSGD
+    from lit_byz.tracking.runs import TrackedRun
+    from lit_byz.training import AccuracyTracker, RobustDSGD
 
 
 def make_module(config: DictConfig) -> "RobustDSGD":
@@ -67,6 +68,29 @@ def users_callbacks(config: DictConfig) -> "list[Callback]":
         except TypeError as error:
             raise BadRequest(f"trainer.callbacks: {name}: {error}") from error
     return made
+
+
+def observers(
+    config: DictConfig, run: "TrackedRun", accuracy: "AccuracyTracker"
+) -> "list[Callback]":
+    """What looks on, and what it has seen into the checkpoints."""
+    from lit_byz.execution.checkpoints import KeepIdentity
+    from lit_byz.tracking.history import KeepHistory
+    from lit_byz.training import (
+        AttackLogger,
+        InitialAccuracy,
+        StrongestDamage,
+        ThresholdLogger,
+        Throughput,
+    )
+
+    found: list[Callback] = [InitialAccuracy(config.data.test_batch_size)]
+    found += [ThresholdLogger(), AttackLogger(), accuracy]
+    found += [Throughput(config.train.eval_every, accuracy), KeepHistory(run.tracker)]
+    found.append(KeepIdentity(run.code))
+    if config.tracking.strongest_every:
+        found.append(StrongestDamage(config.tracking.strongest_every))
+    return found
 
 
 def make_trainer(

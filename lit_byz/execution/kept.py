@@ -1,5 +1,6 @@
 """Trained models that a run keeps, and how to have them again."""
 
+import contextlib
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch.nn.functional import cross_entropy, nll_loss
 
 from lit_byz._passwords import without_secrets_of
+from lit_byz._quiet import for_a_while
 from lit_byz._warn import warn
 from lit_byz.config.components import build, build_model
 from lit_byz.config.compose import compose, to_plain
@@ -110,11 +112,16 @@ def load_model(run_id: str, which: str = "final", *, uri: str | None = None) -> 
     """The model of a tracked run with its ``final`` or ``best`` parameters, in evaluation mode.
 
     ``final`` are the last ones, or θ̂ with ``train.output=random_iterate``. ``uri`` names the store,
-    as ``tracking.uri`` does.
+    as ``tracking.uri`` does. A run with ``trainer.precision=bf16-mixed`` was evaluated under
+    ``torch.autocast`` with ``torch.bfloat16``.
     """
     if which not in WHICH:
         raise BadRequest(f"which = {which!r}: must be one of {', '.join(WHICH)}")
-    store = open_store(uri)
+    with for_a_while():
+        return _loaded(open_store(uri), run_id, which)
+
+
+def _loaded(store: Store, run_id: str, which: str) -> "nn.Module":
     config = config_of(store, run_id)
     path = _artifact(store, run_id, f"{FOLDER}/{which}.pt")
     if path is None:
@@ -123,8 +130,16 @@ def load_model(run_id: str, which: str = "final", *, uri: str | None = None) -> 
         )
     _warn_if_changed(store, run_id, config)
     model = build_model(config)
+    if config.trainer.precision == "64-true":
+        model.double()
     model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     return model.eval()
+
+
+def _as_trained(config: DictConfig) -> contextlib.AbstractContextManager[object]:
+    """The precision in which a run evaluates its model."""
+    mixed = config.trainer.precision == "bf16-mixed"
+    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=mixed)
 
 
 def _warn_if_changed(store: Store, run_id: str, config: DictConfig) -> None:
@@ -146,9 +161,10 @@ def confusion(model: "nn.Module", config: DictConfig) -> tuple[np.ndarray, float
     total = 0.0
     model.eval()
     for x, y in images.test_batches(config.data.test_batch_size):
-        output = model(x.to(next(model.parameters()).dtype))
+        with _as_trained(config):
+            output = model(x.to(next(model.parameters()).dtype))
+            total += float(loss(output, y)) * len(y)
         np.add.at(counts, (y.numpy(), output.argmax(1).numpy()), 1)
-        total += float(loss(output, y)) * len(y)
     return counts, total / images.test_size
 
 

@@ -15,7 +15,7 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
-from types import ModuleType
+from types import FrameType, ModuleType
 
 from lit_byz.execution._preload import MAIN
 from lit_byz.execution.executor import GRACE, NextTask, Report, Stopping
@@ -179,6 +179,7 @@ def _serve(pipe: Connection, path: list[str], environment: dict[str, str]) -> No
     """A local process: one thread, task after task, until the pipe closes."""
     # Ctrl-C reaches every process of a terminal; the main process decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)  # while no run listens: one that is made is marked
     threading.Thread(target=_end_with_parent, daemon=True).start()
     sys.stdout = sys.stderr  # what a run prints is no part of the command's answer
     os.environ.clear()
@@ -206,6 +207,11 @@ def _serve(pipe: Connection, path: list[str], environment: dict[str, str]) -> No
             pipe.send(outcome)
         except OSError:
             return
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)  # it comes twice where it was sent to all
+    sys.exit(128 + number)
 
 
 def _end_with_parent() -> None:

@@ -9,22 +9,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import torch
 from omegaconf import DictConfig
 
+from lit_byz._quiet import for_a_while
 from lit_byz.config.as_typed import as_typed
 from lit_byz.config.compose import compose, to_plain
 from lit_byz.config.identity import Identity, identify, of_callbacks, refuse_changed
 from lit_byz.config.own_data import forget_data
 from lit_byz.execution import checkpoints
+from lit_byz.execution.alone import by_itself
 from lit_byz.execution.assemble import (
     make_module,
     make_trainer,
+    observers,
     quiet_lightning,
     users_callbacks,
 )
 from lit_byz.execution.checkpoints import (
-    KeepIdentity,
     OwnEvaluations,
     digest_of,
     identity_in,
@@ -33,6 +34,7 @@ from lit_byz.execution.checkpoints import (
 from lit_byz.execution.devices import several_devices
 from lit_byz.execution.kept import kept_models, save_models
 from lit_byz.execution.result import TrainResult, from_store
+from lit_byz.execution.signals import pass_on
 from lit_byz.tracking.attempts import claimed, computed_otherwise, hurried_alone, unhurried
 from lit_byz.tracking.claims import ClaimLost
 from lit_byz.tracking.evaluations import RANDOM_ITERATE, means
@@ -47,7 +49,8 @@ if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
     from torch import Tensor
 
-    from lit_byz.training import AccuracyTracker, RobustDSGD
+    from lit_byz.execution.interrupt import StopOnSignal
+    from lit_byz.training import RobustDSGD
 
 
 def train(
@@ -64,12 +67,14 @@ def train(
     ``{"train": {"steps": 5}}`` or ``{"train.steps": 5}``. With ``stop_above`` the run may end once
     its maximal accuracy has reached that value. Under ``resume=auto``, and without
     tracking, no two processes compute the same run at once: the second waits for the first.
-    ``callbacks`` may change training, and are a part of the run's identity.
+    ``callbacks`` may change training, and are a part of the run's identity. Calls from several
+    threads come one after another.
     """
-    settings = _composed(config)
-    attempt = Attempt(settings, _identity(settings, callbacks), parent_run_id)
-    unhurried(attempt)
-    return train_attempt(attempt, callbacks=callbacks, progress=progress, stop_above=stop_above)
+    with for_a_while(), by_itself():
+        settings = _composed(config)
+        attempt = Attempt(settings, _identity(settings, callbacks), parent_run_id)
+        unhurried(attempt)
+        return train_attempt(attempt, callbacks=callbacks, progress=progress, stop_above=stop_above)
 
 
 def train_attempt(
@@ -101,10 +106,10 @@ def train_attempt(
                     lost.throw_away()
                 return from_store(run)
             lost = run
-            # Every step starts torch's random numbers anew; the caller's go on as they were.
-            with _failures_recorded(run), torch.random.fork_rng(devices=[]):
+            with _failures_recorded(run), by_itself():
                 enough = (stop_above, judged_on)
-                result = _fit(attempt.config, run, list(callbacks), progress, enough)
+                result, unheard = _fit(attempt.config, run, list(callbacks), progress, enough)
+            pass_on(unheard)
             return replace(result, other_code=tuple(others))
         # Another process has taken it over; its result is ours, too.
 
@@ -135,7 +140,21 @@ def _fit(
     callbacks: "list[Callback]",
     progress: bool,
     stop_at: tuple[float | None, str],
-) -> TrainResult:
+) -> tuple[TrainResult, int | None]:
+    """What the run came to, and the signal that came when there was no step left to end it at."""
+    with contextlib.ExitStack() as to_the_end:
+        result, stop = _fitted(config, run, callbacks, progress, stop_at, to_the_end)
+    return result, stop.requested if result.status != "interrupted" else None
+
+
+def _fitted(
+    config: DictConfig,
+    run: TrackedRun,
+    callbacks: "list[Callback]",
+    progress: bool,
+    stop_at: tuple[float | None, str],
+    to_the_end: contextlib.ExitStack,
+) -> "tuple[TrainResult, StopOnSignal]":
     from lit_byz.execution.interrupt import StopAbove, StopOnSignal, StopWithoutStore
     from lit_byz.execution.run_progress import RunProgress
     from lit_byz.training import AccuracyTracker, BestParameters, RoundCheckpoint
@@ -152,7 +171,7 @@ def _fit(
     enough = StopAbove(stop_at[0], accuracy, checkpoint, stop_at[1])
     best = BestParameters() if keep in ("best", "both") else None
     own: list[Callback] = [OwnEvaluations()] if config.resume_as == "new" else []
-    own += [*_observers(config, run, accuracy), *([] if best is None else [best])]
+    own += [*observers(config, run, accuracy), *([] if best is None else [best])]
     own += [*users_callbacks(config), *callbacks]
     if progress:
         own.append(RunProgress(accuracy, label(config), every))
@@ -161,9 +180,9 @@ def _fit(
         trainer = make_trainer(
             config, [*own, checkpoint, enough, stop, without_store], run.tracker, strategy
         )
-        with stop.listening():
-            trainer.fit(module, ckpt_path=resumed, weights_only=True)
-            accuracy.on_train_end(trainer, module)  # which a run saved at its end has not heard
+        to_the_end.enter_context(stop.listening())  # a run that is complete is closed as well
+        trainer.fit(module, ckpt_path=resumed, weights_only=True)
+        accuracy.on_train_end(trainer, module)  # which a run saved at its end has not heard
     if without_store.stopped:
         raise run.gone()
     status = "finished" if module.diverged_at is None else "diverged"
@@ -204,7 +223,7 @@ def _fit(
     if iterate is not None:  # after what may save the run, which goes on from its last parameters
         module.model.load_state_dict(iterate)
     module.model.eval()
-    return result
+    return result, stop
 
 
 def _record_ends(config: DictConfig, run: TrackedRun, module: "RobustDSGD", status: str) -> None:
@@ -238,28 +257,6 @@ def _close(
         run.tracker.log_metrics(at_least, result.steps_done - 1)
     run.tag(STATUS, result.status)
     run.close("FINISHED" if complete else "KILLED")
-
-
-def _observers(
-    config: DictConfig, run: TrackedRun, accuracy: "AccuracyTracker"
-) -> "list[Callback]":
-    """What looks on, and what it has seen into the checkpoints."""
-    from lit_byz.tracking.history import KeepHistory
-    from lit_byz.training import (
-        AttackLogger,
-        InitialAccuracy,
-        StrongestDamage,
-        ThresholdLogger,
-        Throughput,
-    )
-
-    found: list[Callback] = [InitialAccuracy(config.data.test_batch_size)]
-    found += [ThresholdLogger(), AttackLogger(), accuracy]
-    found += [Throughput(config.train.eval_every, accuracy), KeepHistory(run.tracker)]
-    found.append(KeepIdentity(run.code))
-    if config.tracking.strongest_every:
-        found.append(StrongestDamage(config.tracking.strongest_every))
-    return found
 
 
 def _finish(config: DictConfig, run: TrackedRun, module: "RobustDSGD", result: TrainResult) -> None:

@@ -1,6 +1,7 @@
 """Who hears SIGINT and SIGTERM, given back to whom it was."""
 
 import contextlib
+import multiprocessing
 import signal
 import threading
 from collections.abc import Iterator
@@ -29,3 +30,15 @@ def handlers_kept() -> Iterator[None]:
         for number, handler in before.items():
             if handler is not None:  # None: not set by Python, which cannot set it again
                 signal.signal(number, handler)
+
+
+def pass_on(number: int | None) -> None:
+    """Raise a signal once more for those who hear it now: what took it had nothing left to end.
+
+    The main process of a sweep speaks for its processes; by the default of SIGTERM this one would
+    die of it, with what it has to tell.
+    """
+    if number is None or not in_main_thread() or multiprocessing.parent_process() is not None:
+        return
+    if callable(signal.getsignal(number)):
+        signal.raise_signal(number)

@@ -1,8 +1,6 @@
 """Reaching a store: whether there is one at an address, and making it where it is a file."""
 
 import contextlib
-import logging
-import os
 import socket
 import sqlite3
 import urllib.error
@@ -72,14 +70,3 @@ def knock(uri: str) -> None:
     port = parts.port or PORTS.get(parts.drivername.split("+")[0])
     if parts.host and port:
         socket.create_connection((parts.host, port), timeout=20).close()
-
-
-def quiet() -> None:
-    """Libraries tell of every table, file and run, and log errors that they raise as well."""
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    # Patience is ours: MLflow would try for minutes without a word.
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
-    for name in ("mlflow", "alembic", "sqlalchemy", "sqlalchemy.engine", "urllib3"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -2,7 +2,7 @@
 
 A server that hangs, or a network that drops everything, answers nothing and refuses nothing:
 PostgreSQL's driver would wait for it until somebody kills the process. MLflow's requests to a
-server have a limit of their own, see :func:`lit_byz.tracking.reach.quiet`.
+server have a limit of their own, see ``lit_byz/_quiet.py``.
 """
 
 import select

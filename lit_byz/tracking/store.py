@@ -14,12 +14,13 @@ from urllib.parse import unquote
 
 from lit_byz._door import line
 from lit_byz._passwords import without_passwords
+from lit_byz._quiet import quiet
 from lit_byz.errors import BadRequest
 from lit_byz.tracking.claims import Claim, Claims, FileClaims, held, short_claims
 from lit_byz.tracking.late import LateClient, told
 from lit_byz.tracking.leases import LeaseClaims
 from lit_byz.tracking.patience import Patience, is_away, patient
-from lit_byz.tracking.reach import SQLITE, call, from_anywhere, knock, make, quiet, use_wal
+from lit_byz.tracking.reach import SQLITE, call, from_anywhere, knock, make, use_wal
 from lit_byz.tracking.renamed import OLD_THRESHOLD, THRESHOLD
 from lit_byz.tracking.silence import limit_silence
 from lit_byz.tracking.tables import active_experiment, enter, is_read

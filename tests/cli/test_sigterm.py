@@ -6,6 +6,7 @@ import subprocess
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from lit_byz.attacks import SignFlip
 def reached(phase):
     if os.environ.get("PHASE") == phase:
         Path("reached").touch()
-        time.sleep(2 if phase in ("running", "evaluating") else 60)
+        time.sleep(2 if phase in ("running", "evaluating", "closing") else 60)
 
 class Flip(SignFlip):
     def __init__(self):
@@ -39,14 +40,20 @@ class Slow(Callback):
     def on_validation_start(self, *_):
         reached("evaluating")
 
+    def on_train_end(self, *_):
+        global phase
+        phase = "closing"
+
 reached("importing")
-if os.environ.get("PHASE") == "drawing" and multiprocessing.parent_process() is None:
+# A run draws its partition before its first step and curves after the last one; a sweep its table.
+phase = "drawing" if multiprocessing.parent_process() is None else "making"
+if os.environ.get("PHASE") in ("drawing", "making", "closing"):
     from matplotlib.figure import Figure
 
     save = Figure.savefig
 
     def savefig(*args, **kwargs):
-        reached("drawing")
+        reached(phase)
         save(*args, **kwargs)
 
     Figure.savefig = savefig
@@ -60,12 +67,14 @@ SOON = 40.0  # seconds: on a busy machine, and with 30 for saving
 KILLED = -signal.SIGTERM  # which a shell shows as 143
 
 
-def interrupted(folder: Path, phase: str, whole: bool, *more: str) -> tuple[int, str]:
+def interrupted(
+    folder: Path, phase: str, whole: bool, *more: str, grid: Any = None
+) -> tuple[int, str]:
     """The exit code of a sweep that gets the signal in a phase, alone or with all its processes."""
     marker = folder / "reached"
     marker.unlink(missing_ok=True)
     with _kills.started(
-        arguments(folder, "--workers", "2", *more, grid=SETTINGS),
+        arguments(folder, "--workers", "2", *more, grid=SETTINGS if grid is None else grid),
         cwd=folder,
         env={**os.environ, "PHASE": phase},
         stdout=subprocess.PIPE,
@@ -125,3 +134,17 @@ def test_while_runs_go_on_and_after(here: Path, tmp_path_factory: pytest.TempPat
     furnish(undisturbed)
     (undisturbed / "phases.py").write_text(PHASES)
     assert results(sweep(undisturbed, "--json", grid=SETTINGS))["cells"] == results(done)["cells"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("whole", [False, True], ids=["main process", "all processes"])
+def test_while_runs_are_made_and_closed(here: Path, whole: bool) -> None:
+    """One without a first step is marked, one without a further step is finished."""
+    grid = {**SETTINGS, "tracking": {"figures": True}}
+    for phase, expected in (("making", "KILLED"), ("closing", "FINISHED")):
+        code, text = interrupted(here, phase, whole, grid=grid)
+        assert code == 130, text
+        statuses = {status for _, status in rows(here, RUNS)}
+        assert expected in statuses, text
+        assert statuses <= {"FINISHED", "KILLED"}, text
