@@ -4,7 +4,7 @@ import argparse
 import copy
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -66,6 +66,9 @@ def describe(
     varies += [f"{key} = {shown(value)} where it applies" for key, value in (given or {}).items()]
     if varies:
         lines.append(f"varies: {'; '.join(varies)}")
+    brought = [f"{key} {_listed(values)}" for key, values in _brought(points).items()]
+    if brought:
+        lines.append(f"with the data set: {'; '.join(brought)}")
     return [*lines, *slow_rules(plains)]
 
 
@@ -96,6 +99,36 @@ def _varying(points: Sequence[Point]) -> dict[str, list[Any]]:
             if value not in values:
                 values.append(value)
     return {k: v for k, v in found.items() if k != "seed" and (len(v) > 1 or "." in k)}
+
+
+def _brought(points: Sequence[Point]) -> dict[str, list[Any]]:
+    """What differs from one data set to another though no axis has it, in their order.
+
+    A data set recommends a model, a partition and how to train.
+    """
+    by_dataset = {shown(point.values.get("dataset")): point for point in points}
+    if len(by_dataset) == 1:
+        return {}
+    told: dict[str, dict[str, Any]] = {
+        name: {key: value for key, value in _leaves(point.plain) if key not in point.values}
+        for name, point in by_dataset.items()
+    }
+    common = [key for key in next(iter(told.values())) if all(key in own for own in told.values())]
+    for point in points:
+        own = told[shown(point.values.get("dataset"))]
+        here = dict(_leaves(point.plain))
+        common = [key for key in common if key in here and here[key] == own[key]]
+    found = {key: [own[key] for own in told.values()] for key in common}
+    return {key: v for key, v in found.items() if any(value != v[0] for value in v)}
+
+
+def _leaves(plain: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Keys and their values; a group's option has the group's name."""
+    for section, value in plain.items():
+        if section in ("dataset", "tracking", "data"):
+            continue
+        for key, inner in value.items() if isinstance(value, Mapping) else [("", value)]:
+            yield (f"{section}.{key}" if key not in ("", "name") else section), inner
 
 
 def _listed(values: Sequence[Any]) -> str:

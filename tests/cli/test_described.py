@@ -23,6 +23,21 @@ def test_what_varies_is_not_shared() -> None:
     assert varies == "varies: partition.alpha 0.1, 1; clip.C 1, 2"
 
 
+def test_what_a_data_set_brings_with_it_varies_too() -> None:
+    """Its model and training: a reader of the axes alone would not know that they differ."""
+    grid = read_grid(["dataset=[mnist,cifar10]", "clip=[none,arc]", "workers.f=[1,2]"], "none")
+    shared, varies, brought = describe(points(grid))
+    assert "cnn" not in shared + varies
+    assert brought.startswith(
+        "with the data set: partition extreme, dirichlet; model cnn_mnist, cnn_cifar; "
+        "workers.honest 10, 16; "
+    )
+    assert "train.lr 0.1, 0.05" in brought
+    assert "momentum" not in brought
+    same = ["dataset=[mnist,fashion_mnist]", "model=[logreg,mlp]", "attack=[sf,foe]"]
+    assert len(describe(points(read_grid(same, "none")))) == 2
+
+
 def test_what_is_the_same_is_named_with_its_values() -> None:
     settings = ["partition=dirichlet", "partition.alpha=0.1", "clip=static", "clip.C=2"]
     shared, *_ = described(*settings)
