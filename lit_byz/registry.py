@@ -1,5 +1,6 @@
 """Components by name: one registry per kind (rule, attack, data set, …)."""
 
+import contextlib
 import difflib
 import inspect
 import sys
@@ -11,6 +12,7 @@ from lit_byz._imports import is_path, module_of
 from lit_byz.errors import BadRequest
 
 Component = TypeVar("Component", bound=type)
+Refusal = TypeVar("Refusal", bound=Exception)
 
 
 def nearest(word: str, options: Iterable[str]) -> str:
@@ -28,7 +30,8 @@ class Registry:
     ``base`` is the dotted path of the class that they derive from, ``example`` a few lines of code
     that show how: a note of the error where somebody does not. What does not derive from it is
     refused before anything of it is called, and so is what does not write the method that its
-    base class leaves to it (one of ``to_write``).
+    base class leaves to it: one of ``to_write``, and those of them that are abstract. Base classes
+    have an ``example`` each beside their ``to_write``.
 
     >>> shapes = Registry("shape", "numbers.Number")
     >>> @shapes.register("circle")
@@ -103,16 +106,19 @@ class Registry:
 
     def _check_written(self, found: type, what: str) -> None:
         """Refuse a class without the method that its base class leaves to it."""
-        names = getattr(found, "to_write", ())
-        owner = next((kind for kind in found.__mro__ if "to_write" in vars(kind)), found)
-        if not names or any(_static(found, name) is not _static(owner, name) for name in names):
+        owner = _leaves_something(found)
+        names: tuple[str, ...] = getattr(owner, "to_write", ())
+        abstract = [name for name in names if name in getattr(found, "__abstractmethods__", ())]
+        written = any(_static(found, name) is not _static(owner, name) for name in names)
+        if not names or (written and not abstract):
             return
+        name = (abstract or names)[0]
         own = [n for n, v in vars(found).items() if callable(v) and not n.startswith("_")]
         has = f"; it has {', '.join(own)}" if own else ""
-        arguments = ", ".join(inspect.signature(getattr(owner, names[0])).parameters)
-        method = f"{names[0]}({arguments})"
+        arguments = ", ".join(inspect.signature(getattr(owner, name)).parameters)
+        method = f"{name}({arguments})"
         must = f"{what}: must write the method {method}, which {owner.__name__} leaves to it{has}"
-        raise self._refused(must) if owner is self._base_class else BadRequest(must)
+        raise with_example(BadRequest(must), found)
 
     def _refused(self, message: str) -> BadRequest:
         """An error of one line, with the example as a note."""
@@ -120,6 +126,40 @@ class Registry:
         if self.example:
             error.add_note(self.example)
         return error
+
+
+class Example(str):
+    """Lines of code that show how: a note of an error that commands print, as they do no other."""
+
+    __slots__ = ()
+
+
+def with_example(error: Refusal, kind: type) -> Refusal:
+    """The error, with a note: the example of the class that leaves a method to ``kind``."""
+    example = vars(_leaves_something(kind)).get("example")
+    if isinstance(example, str) and example:
+        error.add_note(Example(example))
+    return error
+
+
+@contextlib.contextmanager
+def shown_how(kind: type) -> Iterator[None]:
+    """What is wrong with something that a ``kind`` returned says by an example how it is right."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        with_example(error, kind)
+        raise
+
+
+def example_in(error: BaseException) -> str:
+    """The example that an error has as a note, or nothing."""
+    return "\n".join(n for n in getattr(error, "__notes__", ()) if isinstance(n, Example))
+
+
+def _leaves_something(kind: type) -> type:
+    """The nearest class above that says which method is left to be written, or this one."""
+    return next((each for each in kind.__mro__ if "to_write" in vars(each)), kind)
 
 
 def _static(kind: type, name: str) -> object:

@@ -11,7 +11,7 @@ import torch
 from lit_byz._checks import check_integer
 from lit_byz.attacks._returned import floats, kind_of
 from lit_byz.errors import BadRequest
-from lit_byz.registry import Registry
+from lit_byz.registry import Registry, shown_how
 from lit_byz.robust import CLIPS, RULES, Average, Basis, Geometry, RobustAggregator, Rule
 from lit_byz.robust.vectors import (
     Beside,
@@ -145,6 +145,7 @@ class Attack:
     """
 
     to_write: ClassVar[tuple[str, ...]] = ("plan", "act")
+    example: ClassVar[str] = ATTACKS.example
     by_columns: ClassVar[bool] = False
     column_state: ClassVar[frozenset[str]] = frozenset()
 
@@ -170,7 +171,9 @@ class Attack:
 
         def work(honest: Basis) -> Move:
             seen = replace(scene, honest=honest)
-            return as_move(self, self.plan(seen, state), seen)
+            planned = self.plan(seen, state)
+            with shown_how(type(self)):
+                return as_move(self, planned, seen)
 
         return on_finite_rows(self, scene.honest, work)[0]
 

@@ -20,6 +20,7 @@ from lit_byz.attacks._search import (
     line_search,
     published_search,
 )
+from lit_byz.registry import shown_how
 from lit_byz.robust import CLIPS, RULES, Basis, CoordinateRule, RobustAggregator
 from lit_byz.robust.vectors import Beside
 
@@ -54,6 +55,12 @@ class SearchedAttack(Attack):
     rule or clipping for.
     """
 
+    to_write: ClassVar[tuple[str, ...]] = ("line", "plan", "act")
+    example: ClassVar[str] = (
+        "from lit_byz.attacks import SearchedAttack\n"
+        "class MyAttack(SearchedAttack):\n"
+        "    def line(self, scene): return scene.honest, scene.mean, -scene.mean"
+    )
     by_columns: ClassVar[bool] = True
     # What every search works with; a setting that is an argument too can be given instead.
     efforts: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -130,12 +137,14 @@ class SearchedAttack(Attack):
         raise TypeError(f"{type(self).__name__} does not say along which line it searches")
 
     def plan(self, scene: Scene, state: State) -> Move:
-        basis, start, direction = _line_of(self, scene)
+        found = self.line(scene)
+        with shown_how(type(self)):
+            basis, start, direction = _as_line(self, found)
         if self.tau is not None:
             return Move(basis, start + self.tau * direction, float(self.tau))
-        found = self._find(scene, basis, start, direction)
-        sent = start + found.factor * direction
-        return Move(basis, sent, found.factor, found.damage, found.at_edge)
+        best = self._find(scene, basis, start, direction)
+        sent = start + best.factor * direction
+        return Move(basis, sent, best.factor, best.damage, best.at_edge)
 
     def _find(
         self, scene: Scene, basis: Basis, start: torch.Tensor, direction: torch.Tensor
@@ -161,9 +170,8 @@ class SearchedAttack(Attack):
         return SEARCHES[self.search](damage, **self.effort)
 
 
-def _line_of(attack: SearchedAttack, scene: Scene) -> tuple[Basis, torch.Tensor, torch.Tensor]:
+def _as_line(attack: SearchedAttack, found: Any) -> tuple[Basis, torch.Tensor, torch.Tensor]:
     """What ``attack.line`` returned; anything that is no line is an error that says so."""
-    found = attack.line(scene)
     must = f"{type(attack).__name__}.line: must return a basis, start and direction"
     if not isinstance(found, tuple | list):
         raise TypeError(f"{must}, got {kind_of(found)}")

@@ -23,22 +23,33 @@ Word = tuple[str, str]
 # the last WORD is the one to be completed. After one that ends in = or . there is more to type.
 BASH = r"""
 _lit_byz() {
-    local line="${COMP_LINE:0:COMP_POINT}" word start answer
+    local line="${COMP_LINE:0:COMP_POINT}" word start answer plain quotes
     local -a typed
     read -r -a typed <<<"$line"
     [[ "$line" == *[[:space:]] ]] && typed+=("")
     word="${typed[-1]}"
-    # bash replaces what follows the last = or : of a word, and not the whole of it.
-    start="${word%"${word##*[=:]}"}"
     COMPREPLY=()
+    quotes="${word//[^\'\"]/}"
+    # With one that is closed again it would replace the word and its quotes.
+    [[ -z "$quotes" ]] || (( ${#quotes} % 2 )) || return
+    typed=("${typed[@]//[\'\"]/}")
+    # bash replaces what follows the open quote of a word, or its last = or :, and not the whole.
+    start="${word##*[=:]}"
+    [[ -n "$quotes" ]] && start="${word##*[\'\"]}"
+    word="${typed[-1]}"
+    start="${word%"$start"}"
     while IFS=$'\t' read -r answer _; do
         [[ -n "$answer" ]] || continue
         answer="${answer#"$start"}"
         # Anybody may have named a file $(like this); other words need their brackets as they are.
-        [[ "$word" == @(config|resume)=* ]] && printf -v answer %q "$answer"
+        if [[ "$word" == @(config|resume)=* ]]; then
+            printf -v plain %q "$answer"
+            [[ -n "$quotes" && "$plain" != "$answer" ]] && continue
+            answer="$plain"
+        fi
         COMPREPLY+=("$answer")
     done < <(lit-byz completion words "${typed[@]:1}" 2>/dev/null)
-    if [[ ${#COMPREPLY[@]} -eq 1 && "${COMPREPLY[0]}" == *[=./@] ]]; then
+    if [[ ${#COMPREPLY[@]} -eq 1 && "${COMPREPLY[0]}" == @(*[=./@]|*\[*) ]]; then
         compopt -o nospace
     fi
 }
@@ -53,12 +64,14 @@ _lit_byz() {
         word="${answer%%$'\t'*}"
         case "$word" in
             "") ;;
-            *[=./@]) open+=("$word") ;;
+            *[=./@]|*\[*) open+=("$word") ;;
             *) closed+=("$word") ;;
         esac
-    done < <(lit-byz completion words "${(@Q)words[2,CURRENT]}" 2>/dev/null)
+    # Of an open quote, which (Q) cannot undo, PREFIX has what is inside; it ends at the cursor.
+    done < <(lit-byz completion words "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)
     (( $#open )) && compadd -S '' -- "${open[@]}"
     (( $#closed )) && compadd -- "${closed[@]}"
+    (( $#open + $#closed ))
 }
 if [[ "$funcstack[1]" == _lit-byz ]]; then
     _lit_byz "$@"
@@ -68,7 +81,9 @@ fi
 """
 FISH = r"""
 function __lit_byz_words
-    set -l typed (commandline -opc) (commandline -ct)
+    # fish takes the quotes off all words but the last, whose one may be open.
+    set -l word (string replace -ra "['\"\\\\]" '' -- (commandline -ct))
+    set -l typed (commandline -opc) "$word"
     lit-byz completion words $typed[2..-1] 2>/dev/null
 end
 complete -c lit-byz -f -a '(__lit_byz_words)'

@@ -8,6 +8,7 @@ import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from lit_byz._quiet import for_a_while
 from lit_byz._warn import warn
 from lit_byz.cli import saying
 from lit_byz.config.as_typed import as_typed
@@ -40,7 +41,9 @@ def sweep(
     which a list makes an axis of the grid, as in ``{"clip": ["none", "arc"], "seed": [1, 2]}``. The
     table has the columns ``worst_case`` and ``std`` over the seeds, ``at_least`` and ``at_most``,
     and ``status``: exact, or which bound is known where runs failed, are missing or were stopped;
-    its attributes ``runs``, ``cells`` and ``run_id`` have the rest. Failed runs are warned of.
+    ``last_accuracy`` and ``mean_last_5`` are the worst cases of the last evaluation and of the mean
+    of the last five, with ``_std`` and ``_at_most`` beside them. Its attributes ``runs``, ``cells``
+    and ``run_id`` have the rest. Failed runs are warned of.
 
     The same call again goes on where the last one stopped. Ctrl-C lets the runs that are on save
     themselves and then raises ``KeyboardInterrupt``. Nothing is printed unless ``progress``.
@@ -60,7 +63,9 @@ def init_scaling(
 ) -> "StudyFrame":
     """Worst cases as the initial parameters are multiplied by μ; a row per method and μ.
 
-    Arguments and table are as those of :func:`sweep`.
+    Arguments and table are as those of :func:`sweep`. ``initial_gradient_largest`` (ζ) and
+    ``initial_gradient_mean`` are norms of the honest workers' initial gradients at that μ, means
+    over the seeds; ``runs`` has them by seed.
     """
     return _study("init_scaling", settings, locals())
 
@@ -116,7 +121,8 @@ def _study(command: str, settings: Settings, options: Mapping[str, Any]) -> "Stu
     words = [*as_typed(settings), *_flags(options)]
     module = importlib.import_module(f"lit_byz.cli.{command}")
     saying.quietly(not options["progress"])
-    code = module.run(words, lambda result, runner: received.append((result, runner)))
+    with for_a_while():
+        code = module.run(words, lambda result, runner: received.append((result, runner)))
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     if not received:

@@ -11,7 +11,7 @@ import numpy as np
 
 from lit_byz.data._raw import RawImages
 from lit_byz.errors import BadRequest
-from lit_byz.registry import Registry
+from lit_byz.registry import Registry, shown_how
 
 if TYPE_CHECKING:
     from lit_byz.data._images import ImageData
@@ -78,6 +78,7 @@ class Dataset(ABC):
     """
 
     to_write: ClassVar[tuple[str, ...]] = ("read", "load")
+    example: ClassVar[str] = DATASETS.example
     classes: ClassVar[int]
     shape: ClassVar[tuple[int, ...]]
     mean: ClassVar[float | Sequence[float]] = (0.0,)  # per channel or feature, or one for all
@@ -99,7 +100,9 @@ class Dataset(ABC):
         """
 
     def _checked(self, root: str | Path | None) -> RawImages:
-        raw = RawImages.of(self.name, _read(self, root))
+        found = _read(self, root)
+        with shown_how(type(self)):
+            raw = RawImages.of(self.name, found)
         raw.check(self.name, self.shape, self.classes)
         if (self.random_flip or self.doubled) and len(self.shape) != 3:
             raise BadRequest(

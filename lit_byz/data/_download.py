@@ -50,6 +50,15 @@ class DownloadedDataset(Dataset):
     contents. The arrays are cached in ``<root>/<name>``; the files are not kept.
     """
 
+    to_write: ClassVar[tuple[str, ...]] = ("find", "decode")
+    example: ClassVar[str] = (
+        "import io, numpy; from lit_byz.data import DownloadedDataset, RawImages\n"
+        "class MyData(DownloadedDataset):\n"
+        "    classes, shape, files, sources, by_hand, find, decode = 3, (13,), "
+        "{'my.npz': 'its SHA-256'}, (), 'my.npz', lambda self, folder, file: "
+        "next((p.read_bytes() for p in folder.glob(file)), None), lambda self, contents: "
+        "RawImages(**numpy.load(io.BytesIO(contents['my.npz'])))"
+    )
     files: ClassVar[Mapping[str, str]]
     sources: ClassVar[tuple[Source, ...]]
     by_hand: ClassVar[str]  # what a person may put into the folder, for messages

@@ -32,6 +32,7 @@ class Partition(ABC):
     """
 
     to_write: ClassVar[tuple[str, ...]] = ("deal",)
+    example: ClassVar[str] = PARTITIONS.example
     redraws: int = 0
 
     @abstractmethod

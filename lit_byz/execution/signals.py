@@ -33,12 +33,12 @@ def handlers_kept() -> Iterator[None]:
 
 
 def pass_on(number: int | None) -> None:
-    """Raise a signal once more for those who hear it now: what took it had nothing left to end.
+    """Raise a signal once more for whoever hears it now: the run that took it was complete.
 
-    The main process of a sweep speaks for its processes; by the default of SIGTERM this one would
-    die of it, with what it has to tell.
+    That is a sweep whose runs are computed in this process. By default a process would end of it,
+    before it has told what the run came to.
     """
     if number is None or not in_main_thread() or multiprocessing.parent_process() is not None:
         return
-    if callable(signal.getsignal(number)):
+    if signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler):
         signal.raise_signal(number)

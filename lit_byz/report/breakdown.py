@@ -1,7 +1,7 @@
 """Breakdown points: worst-case accuracy against f."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from lit_byz.report.rendering import (
     setting,
 )
 from lit_byz.report.words import WORST_CASE, cell_words, told_apart
+from lit_byz.report.worst_case_table import END_COLUMNS, ends_of_cell
 from lit_byz.tracking.records import CellResult, StudyResult
 from lit_byz.tracking.worst_case import WorstCase
 
@@ -36,6 +37,8 @@ MARKS = {"exact": "o", "at most": "v", "at least": "^"}
 
 # A worst case at one f, mean over seeds.
 Level = Summary
+# f to what the runs ended with.
+Ends = Mapping[int, Sequence[Any]]
 
 
 def level(found: WorstCase, threshold: float) -> Level:
@@ -52,13 +55,15 @@ class ArmResult:
     """What is known of one arm: its levels by f, and its answer.
 
     ``breakdown`` is the smallest f below the threshold, None if there is none up to the largest f;
-    an arm that is not ``decided`` has no answer yet. ``scanned`` is the full grid's answer.
+    an arm that is not ``decided`` has no answer yet. ``scanned`` is the full grid's answer, and
+    ``ends`` are the worst cases of what the runs ended with, as a file of numbers has them.
     """
 
     levels: Mapping[int, Level]
     breakdown: int | None
     decided: bool = True
     scanned: "FullAnswer | None" = None
+    ends: Ends = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class FullAnswer:
     breakdown: int | None
     monotone: bool
     levels: Mapping[int, Level]
+    ends: Ends = field(default_factory=dict)
 
 
 Arms = Mapping[str, ArmResult]
@@ -115,7 +121,8 @@ def arms_of(result: StudyResult, full: StudyResult | None) -> dict[str, ArmResul
         if full is not None:
             at_f = [cell for cell in full.of_kind("cell") if cell.facts.get("arm") == name]
             seen = scan(at_f, facts["most"], threshold)
-        found[name] = ArmResult(levels, answered["breakdown"], answered["decided"], seen)
+        ends = {cell.facts["f"]: ends_of_cell(cell) for cell in cells}
+        found[name] = ArmResult(levels, answered["breakdown"], answered["decided"], seen, ends)
     return found
 
 
@@ -127,14 +134,14 @@ def _level_of(cell: CellResult, threshold: float) -> Level:
 
 def scan(cells: Iterable[CellResult], most: int, threshold: float) -> "FullAnswer | None":
     """The answer of the full grid: the smallest f below the threshold; None if runs are missing."""
-    found = {cell.facts["f"]: cell.worst_case for cell in cells}
-    if not found or any(worst.missing for worst in found.values()):
+    found = {cell.facts["f"]: cell for cell in cells}
+    if not found or any(cell.worst_case.missing for cell in found.values()):
         return None
-    levels = {f: level(worst, threshold) for f, worst in found.items()}
+    levels = {f: level(cell.worst_case, threshold) for f, cell in found.items()}
     below = [f for f, reached in sorted(levels.items()) if reached.mean < threshold]
     first = below[0] if below else None
     monotone = first is None or below == list(range(first, most + 1))
-    return FullAnswer(first, monotone, levels)
+    return FullAnswer(first, monotone, levels, {f: ends_of_cell(c) for f, c in found.items()})
 
 
 def _verdict(arm: ArmResult, most: int, honest: int | None) -> str:
@@ -221,15 +228,16 @@ def csv_of(arms: Arms) -> str:
     """A line per arm and f: of the search, and of the full grid where it was computed."""
     rows: list[list[Any]] = []
     for name, arm in arms.items():
-        sources = [("search", arm.levels, arm.breakdown)]
+        sources: list[tuple[str, ArmResult | FullAnswer]] = [("search", arm)]
         if arm.scanned is not None:
-            sources.append(("full grid", arm.scanned.levels, arm.scanned.breakdown))
-        for by, levels, breakdown in sources:
-            for f, found in sorted(levels.items()):
+            sources.append(("full grid", arm.scanned))
+        for by, source in sources:
+            for f, found in sorted(source.levels.items()):
                 row = [name, by, f, found.value, found.std, found.seeds, found.kind]
-                rows.append([*row, "" if breakdown is None else breakdown])
+                row.append("" if source.breakdown is None else source.breakdown)
+                rows.append([*row, *source.ends.get(f, [""] * len(END_COLUMNS))])
     header = ["arm", "by", "f", "worst_case", "std", "seeds", "kind", "breakdown_f"]
-    return as_csv(header, rows)
+    return as_csv([*header, *END_COLUMNS], rows)
 
 
 def figure(

@@ -83,9 +83,13 @@ def columns_of(names: Sequence[str], inches: float) -> int:
         rows, more = divmod(len(names), columns)
         ends = [column * rows + min(column, more) for column in range(columns + 1)]
         parts = [names[start:end] for start, end in itertools.pairwise(ends)]
-        if sum(sign + letter * max(len(name) for name in part) for part in parts) < inches:
+        if sum(sign + letter * _longest(part) for part in parts) < inches:
             return -(-len(names) // -(-len(names) // columns))  # rows of one length
     return 1
+
+
+def _longest(names: Sequence[str]) -> int:
+    return max(len(line) for name in names for line in name.split("\n"))
 
 
 def legend_below(figure: "Figure", axes: "Sequence[Axes]") -> None:

@@ -3,12 +3,12 @@
 import math
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lit_byz._counted import counted
 from lit_byz.report.drawing import chance_of, draw_chance, in_percent, pictures, save
+from lit_byz.report.initial_gradients import KIND, Norms, columns_of, growth, mean_of, norms_of
 from lit_byz.report.rendering import (
     MARKERS,
     SIGNS,
@@ -23,6 +23,7 @@ from lit_byz.report.rendering import (
     shown_worst_case,
 )
 from lit_byz.report.words import WORST_CASE, cell_words, told_apart
+from lit_byz.report.worst_case_table import END_COLUMNS, ends_of_cell, ends_of_run
 from lit_byz.tracking.records import CellResult, StudyResult
 
 if TYPE_CHECKING:
@@ -30,23 +31,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-@dataclass(frozen=True)
-class InitialGradients:
-    """Norms of the honest workers' gradients at the initial parameters.
-
-    ``largest`` is the theorem's ζ, the maximum over the workers; ``mean`` their mean.
-    """
-
-    largest: float
-    mean: float
-
-
 OF_THE_GRADIENTS = "ζ, mean norm: largest and mean norm of the honest workers' initial gradients"
 
 # Method to μ.
 Curves = Mapping[str, Mapping[float, CellResult]]
-# Problem (data and model, "" where there is one) to μ to seed.
-Norms = Mapping[str, Mapping[float, Mapping[int, InitialGradients]]]
 
 
 def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
@@ -72,7 +60,7 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
 
 def _counted(result: StudyResult) -> str:
     """All runs, as the command counts them: an initial gradient is found by one of its own."""
-    initial = {r.identity for c in result.of_kind("initial_gradients") for r in c.record.runs}
+    initial = {r.identity for c in result.of_kind(KIND) for r in c.record.runs}
     beside = f", {len(initial)} of them for the initial gradients" if initial else ""
     return f"{counted(len(result.runs), 'run')}{beside}"
 
@@ -86,35 +74,9 @@ def curves_of(result: StudyResult) -> Curves:
     return found
 
 
-def norms_of(result: StudyResult) -> Norms:
-    """The initial gradients by problem, scale and seed."""
-    found: dict[str, dict[float, dict[int, InitialGradients]]] = {}
-    for cell in result.of_kind("initial_gradients"):
-        for run in cell.record.runs:
-            metrics = cell.metrics.get(run.identity, {})
-            if "honest/max_norm" in metrics and "honest/average_norm" in metrics:
-                by_scale = found.setdefault(cell.facts["problem"], {})
-                by_scale.setdefault(cell.facts["scale"], {})[run.seed] = InitialGradients(
-                    metrics["honest/max_norm"], metrics["honest/average_norm"]
-                )
-    return found
-
-
 def scales(curves: Curves) -> list[float]:
     """Every μ, in order."""
     return sorted({scale for by_scale in curves.values() for scale in by_scale})
-
-
-def growth(by_scale: Mapping[float, Mapping[int, InitialGradients]]) -> float | None:
-    """The power of μ that fits ζ best: the slope of log ζ (mean over seeds) against log μ."""
-    points = [
-        (math.log(scale), statistics.fmean(math.log(found.largest) for found in by_seed.values()))
-        for scale, by_seed in by_scale.items()
-        if by_seed and all(0 < found.largest < math.inf for found in by_seed.values())
-    ]
-    if len(points) < 2:
-        return None
-    return statistics.linear_regression(*zip(*points, strict=True)).slope
 
 
 def table(curves: Curves, norms: Norms, title: str) -> "Table":
@@ -134,8 +96,8 @@ def table(curves: Curves, norms: Norms, title: str) -> "Table":
             cell = by_scale.get(scale)
             row.append("" if cell is None else shown_worst_case(cell))
         for by_mu in norms.values():
-            seen = by_mu.get(scale, {}).values()
-            row += [_mean([n.largest for n in seen]), _mean([n.mean for n in seen])]
+            mean = mean_of(by_mu.get(scale, {}).values())
+            row += ["", ""] if mean is None else [f"{mean.largest:.3g}", f"{mean.mean:.3g}"]
         made.add_row(*row)
     made.caption = caption(made, WORST_CASE, *([OF_THE_GRADIENTS] if norms else []))
     return made
@@ -146,27 +108,31 @@ def csv_of(curves: Curves, norms: Norms) -> str:
     rows: list[list[Any]] = []
     for method, by_scale in curves.items():
         for scale, cell in by_scale.items():
+            runs = {(run.attack, run.seed): run for run in cell.record.runs}
             for attack in cell.attacks:
                 for seed, found in cell.of_attack(attack).items():
                     row = ["max_accuracy", method, scale, attack, seed]
                     kind = "at least" if found.lower_bound else "exact"
-                    rows.append([*row, found.value, found.lower_bound, kind])
+                    ends = ends_of_run(cell, runs[attack, seed])
+                    rows.append([*row, found.value, found.lower_bound, kind, *ends])
             for kind, without in (("failed", cell.failed), ("missing", cell.missing)):
                 for run in without:
                     row = ["max_accuracy", method, scale, run.attack, run.seed]
-                    rows.append([*row, "", "", kind])
+                    rows.append([*row, "", "", kind, *ends_of_run(cell, run)])
             worst = cell.worst_case
             for what, value in (("mean", worst.mean), ("std", worst.std)):
                 if worst.kind != "unknown":
                     row = ["worst_case", method, scale, "", what]
-                    rows.append([*row, value, worst.lower_bound, worst.kind])
+                    row += [value, worst.lower_bound, worst.kind]
+                    rows.append([*row, *ends_of_cell(cell, what)])
     for problem, by_mu in norms.items():
         for scale, by_seed in by_mu.items():
             for seed, norm in by_seed.items():
-                for what, value in (("largest", norm.largest), ("mean", norm.mean)):
-                    row = [f"initial_gradient_{what}", problem, scale, "", seed]
-                    rows.append([*row, value, False, "exact"])
-    return as_csv(["what", "method", "mu", "attack", "seed", "value", "lower_bound", "kind"], rows)
+                for name, value in columns_of(norm).items():
+                    row = [name, problem, scale, "", seed, value, False, "exact"]
+                    rows.append([*row, *("" for _ in END_COLUMNS)])
+    header = ["what", "method", "mu", "attack", "seed", "value", "lower_bound", "kind"]
+    return as_csv([*header, *END_COLUMNS], rows)
 
 
 def figure(
@@ -242,10 +208,6 @@ def _draw_norms(axes: "Axes", norms: Norms) -> None:
     axes.set(yscale="log", ylabel="Euclidean norm of an initial honest gradient")
     if axes.lines:
         axes.legend(fontsize=8)
-
-
-def _mean(values: list[float]) -> str:
-    return f"{statistics.fmean(values):.3g}" if values else ""
 
 
 def _plain(curves: Curves, norms: Norms) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lit_byz._counted import counted
 from lit_byz.report.drawing import in_percent, pictures, save
@@ -22,6 +22,7 @@ from lit_byz.report.rendering import (
     setting,
 )
 from lit_byz.report.words import WORST_CASE, cell_words, told_apart
+from lit_byz.report.worst_case_table import END_COLUMNS, ends_of_cell
 from lit_byz.tracking.records import StudyResult
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     title = f"{setting(result)}: {counted(len(result.runs), 'run')}"
     picture, numbers = files_in(folder, "declared")
     figure(found, title, picture)
-    numbers.write_text(csv_of(found))
+    numbers.write_text(csv_of(found, ends_of(result)))
     left_out = [tuple(pair) for pair in result.record.facts["left_out"]]
     lines = []
     if left_out:
@@ -64,6 +65,12 @@ def matrices_of(result: StudyResult) -> Mapping[str, Matrix]:
         matrix = found.setdefault(cell.facts["arm"], {})
         matrix[cell.facts["assumed"], cell.facts["f"]] = of_cell(cell)
     return found
+
+
+def ends_of(result: StudyResult) -> Mapping[tuple[str, int, int], Sequence[Any]]:
+    """What the runs of each arm, f̂ and f ended with, as a file of numbers has it."""
+    cells = result.of_kind("cell")
+    return {(c.facts["arm"], c.facts["assumed"], c.facts["f"]): ends_of_cell(c) for c in cells}
 
 
 def _axes_of(matrices: Mapping[str, Matrix]) -> tuple[list[int], list[int]]:
@@ -93,14 +100,18 @@ def table(matrices: Mapping[str, Matrix], title: str) -> "Table":
     return made
 
 
-def csv_of(matrices: Mapping[str, Matrix]) -> str:
+def csv_of(
+    matrices: Mapping[str, Matrix], ends: Mapping[tuple[str, int, int], Sequence[Any]]
+) -> str:
     """A line per arm, declared and real f."""
+    nothing = [""] * len(END_COLUMNS)
     rows = [
-        [name, declared, real, s.value, s.std, s.seeds, s.kind]
+        [name, *pair, s.value, s.std, s.seeds, s.kind, *ends.get((name, *pair), nothing)]
         for name, matrix in matrices.items()
-        for (declared, real), s in sorted(matrix.items())
+        for pair, s in sorted(matrix.items())
     ]
-    return as_csv(["arm", "declared_f", "real_f", "worst_case", "std", "seeds", "kind"], rows)
+    header = ["arm", "declared_f", "real_f", "worst_case", "std", "seeds", "kind"]
+    return as_csv([*header, *END_COLUMNS], rows)
 
 
 def figure(matrices: Mapping[str, Matrix], title: str, path: Path) -> None:

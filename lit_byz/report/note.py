@@ -5,6 +5,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lit_byz.report.rendering import legend, shown_end, shown_worst_case
+from lit_byz.report.tuned import tuned
+from lit_byz.report.tuning import of_the_best
 from lit_byz.tracking.outcome import MEASURES
 from lit_byz.tracking.records import CellResult, StudyResult
 
@@ -24,7 +26,9 @@ def note_of(result: StudyResult, files: Sequence[Path]) -> str:
     numbers = [path.name for path in files if path.suffix == ".csv"]
     below = [f"![{_text(name)}]({_artifact(result.run_id, name)})" for name in pictures]
     below += [f"[{_text(name)}]({_artifact(result.run_id, name)})" for name in numbers]
-    head = [_title(result), "", _row(HEADINGS), "|---|---:|---:|---:|"]
+    chosen = of_the_best(tuned(result)) if result.record.kind == "tuning" else []
+    said_first = [part for line in (_title(result), *map(_text, chosen)) for part in (line, "")]
+    head = [*said_first, _row(HEADINGS), "|---|---:|---:|---:|"]
     rows = [_row([cell.name or "one cell", *_shown(cell)]) for cell in ranked(cells)]
 
     def rest(rows: Sequence[str]) -> list[str]:

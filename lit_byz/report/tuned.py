@@ -41,6 +41,18 @@ class TrialResult:
         return worst.at_most if failed and self.value is None else self.value
 
     @property
+    def most(self) -> float:
+        """What the worst case is at most; 1 where nothing is known of it."""
+        pruned = self.state == "pruned" and self.value is not None
+        return float(self.value or 0.0) if pruned else self.cell.worst_case.at_most
+
+    @property
+    def bound_in_words(self) -> str:
+        if not self.cell.worst_case.known:
+            return f"nothing is known of trial {self.number}"
+        return f"trial {self.number} is at most {100 * self.most:.1f} %"
+
+    @property
     def settings(self) -> str:
         return ", ".join(f"{key} = {shown(value)}" for key, value in self.params.items())
 
@@ -107,9 +119,37 @@ class Tuned:
         return images_of(self.judged_on)
 
     @property
-    def best(self) -> TrialResult | None:
+    def highest(self) -> TrialResult | None:
+        """The best complete trial; one that failed or has not ended may be better yet."""
         done = [trial for trial in self.trials if trial.state == "complete"]
         return max(done, key=lambda trial: trial.value or 0.0, default=None)
+
+    @property
+    def could_be_better(self) -> list[TrialResult]:
+        """Trials that may be better than that one for all that is known, the likeliest first."""
+        highest = self.highest
+        if highest is None:
+            return []
+        bounded = [trial for trial in self.trials if not trial.cell.worst_case.exact]
+        value = highest.value or 0.0
+        found = [trial for trial in bounded if trial is not highest and trial.most > value]
+        return sorted(found, key=lambda trial: -trial.most)
+
+    @property
+    def best(self) -> TrialResult | None:
+        """The best one; None while another could be better."""
+        return None if self.could_be_better else self.highest
+
+    @property
+    def called(self) -> str:
+        """What the highest one is called."""
+        return "best that is exactly known" if self.could_be_better else "best"
+
+    def reservations(self, most: int = 3) -> str:
+        """What is known of the trials that could be better: of a few, and how many others."""
+        found = [trial.bound_in_words for trial in self.could_be_better]
+        more = [f"and {len(found) - most} more"] if len(found) > most else []
+        return f"could be better: {', '.join([*found[:most], *more])}"
 
     @property
     def lowest(self) -> TrialResult | None:

@@ -19,7 +19,7 @@ from lit_byz.report.rendering import (
     shown_worst_case,
 )
 from lit_byz.report.tuned import Comparison, TrialResult, Tuned, percent, shown, tuned
-from lit_byz.report.worst_case_table import run_rows
+from lit_byz.report.worst_case_table import END_COLUMNS, ends_of_cell, ends_of_run, run_rows
 from lit_byz.tracking.records import CellResult, StudyResult
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def render(result: StudyResult, folder: Path, read: Reader) -> Rendered:
     if failed:
         lines.append(f"{counted(failed, 'trial')} failed: --retry-failed tries them again")
     tags = {}
-    if study.best is not None:
-        tags = {f"lit_byz.best.{key}": str(v) for key, v in study.best.params.items()}
+    if study.highest is not None:
+        tags = {f"lit_byz.best.{key}": str(v) for key, v in study.highest.params.items()}
     content = {**_plain(study, result), **problems(result)}
     files = [*pictures(curve), *pictures(history), numbers, text]
     return Rendered([table(study), *lines], files, content, _metrics(study), tags)
@@ -74,16 +74,17 @@ def _metrics(study: Tuned) -> dict[str, float]:
     for comparison in study.comparisons:
         if comparison.value is not None:
             metrics[f"worst_case/{comparison.name}"] = comparison.value
-    if study.best is not None and study.best.value is not None:
-        metrics["worst_case/best_trial"] = study.best.value
+    best = study.highest
+    if best is not None and best.value is not None:
+        metrics["worst_case/best_trial"] = best.value
     if study.judged_on == "test":
         return metrics
     named = {
         f"val/{name}" if name.startswith("worst_case/") else name: value
         for name, value in metrics.items()
     }
-    if study.best is not None and study.best.cell.tested.exact:
-        named["worst_case/best_trial_tested"] = study.best.cell.tested.mean
+    if best is not None and best.cell.tested.exact:
+        named["worst_case/best_trial_tested"] = best.cell.tested.mean
     return named
 
 
@@ -120,6 +121,11 @@ def _plain(study: Tuned, result: StudyResult) -> dict[str, Any]:
         "mlflow_run_id": result.run_id,
         "judged_on": study.images,
         "best": row(study.best),
+        "best_known": row(study.highest),
+        "could_be_better": [
+            {"trial": trial.number, "at_most": trial.most if trial.cell.worst_case.known else None}
+            for trial in study.could_be_better
+        ],
         "worst": row(study.worst),
         "lowest_known": row(study.lowest),
         "comparisons": {comparison.name: comparison.value for comparison in study.comparisons},
@@ -136,7 +142,7 @@ def _tested(study: Tuned, cell: CellResult) -> dict[str, float]:
 
 
 def table(study: Tuned) -> "Table":
-    """For a terminal: a row per trial and per comparison, the best one standing out."""
+    """For a terminal: a row per trial and per comparison, the best known one standing out."""
     from rich.table import Table
 
     made = Table(title=study.title, title_justify="left")
@@ -146,7 +152,7 @@ def table(study: Tuned) -> "Table":
     for attack in study.attacks:
         made.add_column(attack, justify="right")
     made.add_column("worst case", justify="right")
-    best = study.best
+    best = study.highest
     for trial in study.trials:
         settings = [shown(trial.params.get(key, "")) for key in study.keys]
         style = "bold green" if trial is best else "dim" if trial.state != "complete" else None
@@ -165,13 +171,9 @@ def table(study: Tuned) -> "Table":
 
 def verdict(study: Tuned) -> list[str]:
     """The study in a few lines: the best, what stands beside it, and what it cost."""
-    lines = []
-    best, lowest = study.best, study.lowest
-    if best is not None:
-        chosen = f"best: {best.settings} (trial {best.number}), worst case {best.percent}"
-        lines.append(chosen + _on_test_images(study, best.cell))
+    lines, lowest = of_the_best(study), study.lowest
     lines += [_beside(study, comparison) for comparison in study.comparisons]
-    if lowest is not None and lowest is not best:
+    if lowest is not None and lowest is not study.highest:
         which = "worst that was tried" if study.worst is lowest else "lowest that is known"
         lines.append(
             f"{which}: {lowest.settings} (trial {lowest.number}), worst case {lowest.percent}"
@@ -185,6 +187,18 @@ def verdict(study: Tuned) -> list[str]:
             f"({100 * cost.pruned_share:.0f} %), stopped early: {cost.bounded}; "
             f"{100 * cost.steps_saved / cost.steps:.0f} % of the steps were not needed"
         )
+    return lines
+
+
+def of_the_best(study: Tuned) -> list[str]:
+    """The best trial; where others could be better, that it is the best known one, and which."""
+    best = study.highest
+    if best is None:
+        return []
+    chosen = f"{study.called}: {best.settings} (trial {best.number}), worst case {best.percent}"
+    lines = [chosen + _on_test_images(study, best.cell)]
+    if study.could_be_better:
+        lines.append(study.reservations())
     return lines
 
 
@@ -206,7 +220,7 @@ def _on_test_images(study: Tuned, cell: CellResult) -> str:
 
 def csv_of(study: Tuned) -> str:
     """Every number: a line per trial or comparison, attack and seed, and one per worst case."""
-    rows: list[list[Any]] = []
+    rows: list[tuple[list[Any], list[Any]]] = []
     keys = study.keys
     for trial in study.trials:
         start = [trial.number, trial.state, *(trial.params.get(key, "") for key in keys)]
@@ -215,21 +229,25 @@ def csv_of(study: Tuned) -> str:
         start = [comparison.name, "comparison", *("" for _ in keys)]
         rows += _rows(start, comparison.cell)
     header = ["trial", "state", *keys, "attack", "seed", "max_accuracy", "bound", "status"]
-    return as_csv([*header, "judged_on"], [[*row, study.images] for row in rows])
+    header += ["judged_on", *END_COLUMNS]
+    # What was there before the runs' ends keeps its place.
+    return as_csv(header, [[*row, study.images, *ends] for row, ends in rows])
 
 
 def _accuracies(study: Tuned, cell: CellResult) -> list[str]:
     return [shown_attack(cell, attack) for attack in study.attacks]
 
 
-def _rows(start: list[Any], cell: CellResult) -> list[list[Any]]:
-    """The runs of a cell, whatever became of them, and what is known of its worst case."""
+def _rows(start: list[Any], cell: CellResult) -> list[tuple[list[Any], list[Any]]]:
+    """The runs of a cell, whatever became of them, and its worst case; what they ended with."""
     rows = [
         [*start, attack, seed, value, "at least" if lower_bound else "", status]
         for _, attack, seed, value, lower_bound, status in run_rows(cell)
     ]
+    ends = [ends_of_run(cell, run) for run in cell.record.runs]
     worst = cell.worst_case
     if worst.known:
         bound = "" if worst.exact else worst.kind
         rows.append([*start, "worst case", "mean", worst.mean, bound, worst.kind])
-    return rows
+        ends.append(ends_of_cell(cell))
+    return list(zip(rows, ends, strict=True))

@@ -33,7 +33,9 @@ def history_figure(study: Tuned, path: Path) -> None:
             steps.append((trial.number, best))
     if steps:
         x, y = zip(*steps, strict=True)
-        axes.step(x, y, where="post", color="tab:blue", linewidth=1.2, label="best so far")
+        axes.step(
+            x, y, where="post", color="tab:blue", linewidth=1.2, label=f"{study.called} so far"
+        )
     _lines(axes, study)
     axes.set(xlabel="number of the trial")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -106,9 +108,11 @@ def _points(axes: "Axes", study: Tuned, place: Place) -> None:
             )
             if state != "complete":  # its worst case lies somewhere below
                 axes.vlines(x, 0, y, color="tab:blue", alpha=0.15, linewidth=1.2, zorder=1)
-    best = study.best
+    best = study.highest
     if best is not None and best.value is not None:
-        label = f"best: {best.in_words}, {100 * best.value:.1f} %"
+        label = f"{study.called}: {best.in_words}, {100 * best.value:.1f} %"
+        if study.could_be_better:
+            label += f"\n{study.reservations(1)}"
         at = [place(best)], [best.value]
         axes.scatter(*at, marker="*", s=190, c="gold", edgecolors="black", label=label, zorder=4)
 

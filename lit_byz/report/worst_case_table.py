@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 COLUMNS = ["cell", "attack", "seed", "max_accuracy", "lower_bound", "status"]
+# What the runs ended with, in every file of numbers.
+END_COLUMNS = [column for name in ENDS.values() for column in (name, f"{name}_kind")]
 # What of the runs' ends is shown, as a table calls it.
 HEADINGS = {"last_accuracy": "last", "mean_last": "last five"}
 OF_THE_ENDS = "last, last five: worst cases of the last evaluation, of the mean of the last 5"
@@ -126,17 +128,14 @@ def csv_of(cells: Sequence[CellResult]) -> str:
     """Every number: one line per cell, attack and seed, and two per cell's worst case."""
     rows: list[list[Any]] = []
     for cell in cells:
-        ends = [_end_columns(cell, run) for run in cell.record.runs]
+        ends = [ends_of_run(cell, run) for run in cell.record.runs]
         rows += [[*row, *end] for row, end in zip(run_rows(cell), ends, strict=True)]
         worst = cell.worst_case
         for what in ("mean", "std"):
             row = [cell.name, "worst case", what, _number(worst, what)]
             row += [worst.lower_bound, worst.kind]
-            for found in (cell.worst_cases[measure] for measure in ENDS):
-                row += [_number(found, what), found.kind]
-            rows.append(row)
-    columns = [column for name in ENDS.values() for column in (name, f"{name}_kind")]
-    return as_csv([*COLUMNS, *columns], rows)
+            rows.append([*row, *ends_of_cell(cell, what)])
+    return as_csv([*COLUMNS, *END_COLUMNS], rows)
 
 
 def _number(worst: WorstCase, what: str) -> float | None:
@@ -146,7 +145,13 @@ def _number(worst: WorstCase, what: str) -> float | None:
     return summary.std if what == "std" else summary.mean
 
 
-def _end_columns(cell: CellResult, run: PlannedRun) -> list[Any]:
+def ends_of_cell(cell: CellResult, what: str = "mean") -> list[Any]:
+    """The worst cases of what a cell's runs ended with, and what of them is known."""
+    found = [cell.worst_cases[measure] for measure in ENDS]
+    return [entry for worst in found for entry in (_number(worst, what), worst.kind)]
+
+
+def ends_of_run(cell: CellResult, run: PlannedRun) -> list[Any]:
     """What a run ended with, and whether that is known."""
     outcome = cell.outcome(run)
     found = [None if outcome is None else outcome.measured(measure) for measure in ENDS]

@@ -11,6 +11,7 @@ from lit_byz._checks import check_minority
 from lit_byz.robust._basis import Basis, NonFiniteRows
 from lit_byz.robust._geometry import Geometry
 from lit_byz.robust._inputs import as_rows
+from lit_byz.robust._registries import CLIPS, MIXES, RULES
 from lit_byz.robust._returned import matrix_of, threshold_of, vector_of, weights_of
 
 Result = TypeVar("Result")
@@ -47,6 +48,7 @@ class Clip:
     """
 
     to_write: ClassVar[tuple[str, ...]] = ("threshold", "apply")
+    example: ClassVar[str] = CLIPS.example
 
     def check(self, n: int) -> None:
         """Raise ValueError where n vectors cannot be clipped like this."""
@@ -91,6 +93,7 @@ class Mix:
 
     uses_distances: ClassVar[bool] = True
     to_write: ClassVar[tuple[str, ...]] = ("matrix", "apply")
+    example: ClassVar[str] = MIXES.example
 
     def check(self, n: int) -> None:
         """Raise ValueError where n vectors cannot be mixed like this."""
@@ -144,6 +147,7 @@ class Rule:
 
     uses_distances: ClassVar[bool] = False
     to_write: ClassVar[tuple[str, ...]] = ("aggregate", "outputs")
+    example: ClassVar[str] = RULES.example
 
     def check(self, n: int) -> None:
         """Raise ValueError where the rule cannot work on n vectors."""
@@ -203,6 +207,11 @@ class GeometricRule(Rule):
 
     uses_distances: ClassVar[bool] = True
     to_write: ClassVar[tuple[str, ...]] = ("weights", "outputs")
+    example: ClassVar[str] = (
+        "from lit_byz.robust import GeometricRule\n"
+        "class MyRule(GeometricRule):\n"
+        "    def weights(self, geometry): return (0 * geometry.norms + 1) / geometry.n"
+    )
 
     def weights(self, geometry: Geometry) -> torch.Tensor:
         """The weights (..., n)."""

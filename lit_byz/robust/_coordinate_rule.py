@@ -16,6 +16,11 @@ class CoordinateRule(Rule):
     """A rule that looks at one coordinate at a time, and at its values only in sorted order."""
 
     to_write: ClassVar[tuple[str, ...]] = ("reduction", "outputs")
+    example: ClassVar[str] = (
+        "from lit_byz.robust import CoordinateRule, Reduction\n"
+        "class MyRule(CoordinateRule):\n"
+        "    def reduction(self, n): return Reduction((n - 1) // 2, n // 2 + 1)"
+    )
 
     def reduction(self, n: int) -> Reduction:
         raise TypeError(f"{type(self).__name__} does not say how it reduces")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from lit_byz.registry import with_example
 from lit_byz.robust._columns import Reduction
 from lit_byz.robust._geometry import Geometry
 from lit_byz.robust._inputs import from_numpy
@@ -26,7 +27,7 @@ def vector_of(rule: object, x: torch.Tensor) -> torch.Tensor:
     found = _ask(rule, "aggregate", x=x)
     must = f"must return one vector, a tensor of shape ({x.shape[-1]},) for x of shape"
     must, shape = f"{must} {tuple(x.shape)}", tuple(x.shape[-1:])
-    return _floats(f"{type(rule).__name__}.aggregate", must, found, [shape], str(x.dtype)).to(x)
+    return _floats(rule, "aggregate", must, found, [shape], str(x.dtype)).to(x)
 
 
 def threshold_of(clip: object, norms: torch.Tensor) -> torch.Tensor:
@@ -44,7 +45,7 @@ def threshold_of(clip: object, norms: torch.Tensor) -> torch.Tensor:
         f"must return a number, or a tensor of shape {shape} for norms of shape "
         f"{tuple(norms.shape)}: reduce over the last dimension, as norms.amax(-1) does"
     )
-    return _small(f"{type(clip).__name__}.threshold", must, found, [shape])
+    return _small(clip, "threshold", must, found, [shape])
 
 
 def matrix_of(mix: object, geometry: Geometry, step: int, rows: int) -> torch.Tensor:
@@ -58,7 +59,7 @@ def matrix_of(mix: object, geometry: Geometry, step: int, rows: int) -> torch.Te
         f"must return a tensor of shape {' or '.join(map(str, shapes))}, rows_after(n) by n, "
         f"for n={n} vectors"
     )
-    return _small(f"{type(mix).__name__}.matrix", must, found, shapes)
+    return _small(mix, "matrix", must, found, shapes)
 
 
 def weights_of(rule: object, geometry: Geometry) -> torch.Tensor:
@@ -67,7 +68,7 @@ def weights_of(rule: object, geometry: Geometry) -> torch.Tensor:
     if _fits(found, shape):
         return found
     must = f"must return a tensor of shape {shape}, which is (*geometry.batch, geometry.n)"
-    return _small(f"{type(rule).__name__}.weights", must, found, [shape])
+    return _small(rule, "weights", must, found, [shape])
 
 
 def reduction_of(rule: object, n: int) -> Reduction:
@@ -81,7 +82,7 @@ def reduction_of(rule: object, n: int) -> Reduction:
     must = "must return a Reduction of whole numbers, 0 <= begin < end <= n and 0 <= nearest <= n"
     got = found if isinstance(found, Reduction) else _kind(found)
     error = ValueError if is_one else TypeError
-    raise error(f"{type(rule).__name__}.reduction: {must}, for n={n}, got {got}")
+    raise _wrong(error, rule, "reduction", f"{must}, for n={n}, got {got}")
 
 
 def _ask(owner: object, method: str, **arguments: Any) -> Any:
@@ -95,8 +96,13 @@ def _ask(owner: object, method: str, **arguments: Any) -> Any:
             takes.bind(*arguments.values())
         except TypeError:
             must = f"must take the arguments ({', '.join(arguments)}), got {takes}"
-            raise TypeError(f"{type(owner).__name__}.{method}: {must}") from None
+            raise _wrong(TypeError, owner, method, must) from None
         raise
+
+
+def _wrong(error: type[Exception], owner: object, method: str, said: str) -> Exception:
+    """An error of one line, with an example of what ``owner`` derives from as a note."""
+    return with_example(error(f"{type(owner).__name__}.{method}: {said}"), type(owner))
 
 
 def _fits(found: Any, shape: Shape) -> bool:
@@ -110,22 +116,25 @@ def _fits(found: Any, shape: Shape) -> bool:
     )
 
 
-def _small(what: str, must: str, found: Any, shapes: Collection[Shape]) -> torch.Tensor:
+def _small(
+    owner: object, method: str, must: str, found: Any, shapes: Collection[Shape]
+) -> torch.Tensor:
     """``found`` where all small matrices live: on the CPU in float64."""
-    return _floats(what, must, found, shapes, "floating-point numbers").to("cpu", torch.float64)
+    given = _floats(owner, method, must, found, shapes, "floating-point numbers")
+    return given.to("cpu", torch.float64)
 
 
 def _floats(
-    what: str, must: str, found: Any, shapes: Collection[Shape], numbers: str
+    owner: object, method: str, must: str, found: Any, shapes: Collection[Shape], numbers: str
 ) -> torch.Tensor:
     """``found`` as a floating-point tensor of one of these shapes."""
     found = from_numpy(found)
     if not isinstance(found, torch.Tensor):
-        raise TypeError(f"{what}: {must}, got {_kind(found)}")
+        raise _wrong(TypeError, owner, method, f"{must}, got {_kind(found)}")
     if tuple(found.shape) not in shapes:
-        raise ValueError(f"{what}: {must}, got shape {tuple(found.shape)}")
+        raise _wrong(ValueError, owner, method, f"{must}, got shape {tuple(found.shape)}")
     if not found.dtype.is_floating_point:
-        raise TypeError(f"{what}: {must}, of {numbers}, got {found.dtype}")
+        raise _wrong(TypeError, owner, method, f"{must}, of {numbers}, got {found.dtype}")
     return found.detach()
 
 

@@ -70,8 +70,7 @@ class Store:
 
     @classmethod
     def of(cls, uri: str, client: "MlflowClient") -> "Store":
-        patience = Patience(uri)
-        path = sqlite_file(uri)
+        patience, path = Patience(uri), sqlite_file(uri)
         if path is not None:
             return cls(uri, client, patience, FileClaims(path.parent / "locks"))
         return cls(uri, client, patience, LeaseClaims(client, patience.call))

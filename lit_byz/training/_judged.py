@@ -44,7 +44,7 @@ class Judged(lightning.LightningModule):
 
     def setup(self, stage: str) -> None:
         """Refuse two data modules: the trainer would take one's images, the module the other's."""
-        trainers = getattr(self.trainer, "datamodule", None)
+        trainers = getattr(self._trainer, "datamodule", None)
         if self._data is not None and trainers is not None and trainers is not self._data:
             raise BadRequest(
                 "RobustDSGD: has data of its own (data=…), and the trainer has others "

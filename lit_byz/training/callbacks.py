@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import lightning
 import torch
@@ -235,6 +235,12 @@ class AfterRound(Callback):
 
     ``eval_every`` is the trainer's ``val_check_interval``; the last step is always evaluated.
     """
+
+    to_write: ClassVar[tuple[str, ...]] = ("after_round", "on_train_batch_end")
+    example: ClassVar[str] = (
+        "from lit_byz.training import AfterRound\nclass MyCallback(AfterRound):\n"
+        "    def after_round(self, trainer, module): print(module.global_step)"
+    )
 
     def __init__(self, eval_every: int) -> None:
         self.eval_every = eval_every

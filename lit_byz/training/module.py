@@ -124,7 +124,7 @@ class RobustDSGD(Judged):
         super().setup(stage)
         if stage != "fit":
             return
-        refuse_other_rounds(self.trainer)
+        refuse_other_rounds(self._trainer)
         workers = self.batches.workers
         check_minority(self, self.f, workers + self.f, "workers")
         self.server.check(workers + self.f)
@@ -136,7 +136,7 @@ class RobustDSGD(Judged):
         self._divided = divided = Divided.among_processes(workers, *vectors)
         here = range(workers) if divided is None else range(workers)[divided.sharding.own]
         self._make_room(len(here))
-        if self.trainer.global_step == 0:  # what a checkpoint has of it is loaded later
+        if self.global_step == 0:  # what a checkpoint has of it is loaded later
             self._begin_anew()
 
     def _begin_anew(self) -> None:

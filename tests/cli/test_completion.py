@@ -145,7 +145,8 @@ compopt() {{ :; }}
 _lit_byz
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-# zsh completes in its line editor alone, so the words that it is given are looked at.
+# zsh completes in its line editor alone, so the words that it is given are looked at; what Tab
+# makes of a line is in test_completion_typed.py.
 ZSH = """
 autoload -Uz compinit && compinit -u -D
 eval "$(lit-byz completion zsh)"
@@ -155,13 +156,21 @@ compadd() {{
     shift
     print -l -- "$@"
 }}
-words=({words}); CURRENT=${{#words}}
+words=({words}); CURRENT=${{#words}}; PREFIX="${{words[-1]}}"
 _lit_byz
 """
 FISH = """
 lit-byz completion fish | source
-complete -C '{line}'
+complete -C "$TYPED"
 """
+# fish has an answer for a line as it is typed, with quotes that are open.
+QUOTED = [
+    ("lit-byz sweep 'clip=[none,a", {"[none,arc"}),
+    ('lit-byz sweep "attack=[sf,foe@p', {"[sf,foe@published"}),
+    ("lit-byz sweep clip='[none,a", {"[none,arc"}),
+    ("lit-byz sweep clip=\\[none,a", {"[none,arc"}),
+    ("lit-byz sweep 'rule=gm' 'rule.n", {"rule.nu="}),
+]
 
 
 def offered(shell: str, line: str, folder: Path) -> set[str]:
@@ -172,7 +181,7 @@ def offered(shell: str, line: str, folder: Path) -> set[str]:
     path = shutil.which(shell)
     assert path is not None, f"{shell} is not installed"
     start = {"bash": ["--noprofile", "--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
-    variables = {**environment(folder), "HOME": str(folder)}
+    variables = {**environment(folder), "HOME": str(folder), "TYPED": line}
     done = subprocess.run(
         [path, *start, "-c", program],
         cwd=folder,
@@ -185,7 +194,7 @@ def offered(shell: str, line: str, folder: Path) -> set[str]:
     assert (done.returncode, done.stderr) == (0, "")
     found = {line.partition("\t")[0] for line in done.stdout.splitlines()}
     key, equals, _ = line.rpartition(" ")[2].rpartition("=")
-    return {word.removeprefix(key + equals) for word in found}
+    return {word.removeprefix(key.strip("'\"") + equals) for word in found}
 
 
 @pytest.mark.parametrize(
@@ -201,6 +210,12 @@ def test_a_real_shell_offers_the_same(shell: str, tmp_path: Path) -> None:
         found = offered(shell, line, tmp_path)
         assert found, line
         assert found <= wanted, line
+
+
+@pytest.mark.services
+def test_fish_inside_of_quotes(tmp_path: Path) -> None:
+    for line, wanted in QUOTED:
+        assert offered("fish", line, tmp_path) == wanted, line
 
 
 def test_every_shell_has_a_script(capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,6 +83,26 @@ def test_it_is_the_study_of_the_command(
     assert capfd.readouterr() == ("", "")
 
 
+def test_the_ends_are_those_of_the_commands_csv(
+    table: Any, grid: dict[str, Any], tmp_path: Path
+) -> None:
+    from lit_byz.cli import sweep
+
+    words = [*as_typed(grid), "--executor", "inline", "--progress", "none"]
+    assert sweep.main([*words, "--out", str(tmp_path)]) == 0
+    written = pd.read_csv(tmp_path / "worst_case.csv", index_col=["cell", "attack", "seed"])
+    for name in ("last_accuracy", "mean_last_5"):
+        assert table[name].notna().all()
+        for row in table.to_dict("records"):
+            mean, std = (written.loc[(row["cell"], "worst case", what)] for what in ("mean", "std"))
+            assert row[name] == row[f"{name}_at_most"] == pytest.approx(mean[name], abs=1e-12)
+            assert row[f"{name}_std"] == pytest.approx(std[name], abs=1e-12)
+        for run in table.runs.to_dict("records"):
+            place = (run["cell"], run["attack"], str(run["seed"]))
+            assert run[name] == pytest.approx(written.loc[place][name], abs=1e-12)
+    assert (table.runs["last_accuracy"] == table.runs["accuracy"]).all()  # on the test images
+
+
 def test_what_failed_is_there_and_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,23 +4,25 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from lit_byz.attacks import FOE, Attack, Move
+from lit_byz.attacks import FOE, Attack, Move, SearchedAttack
 from lit_byz.cli.train import main
 from lit_byz.config.advice import slow_rules
 from lit_byz.config.components import CALLBACKS, GROUPS, component, registry
 from lit_byz.config.compose import compose_plain
+from lit_byz.data import Dataset
 from lit_byz.errors import BadRequest
-from lit_byz.robust import Average, GeometricRule, Rule
+from lit_byz.robust import Average, CoordinateRule, GeometricRule, Rule
 
 GUESSES = """
     import torch
-    from lit_byz.attacks import Attack
-    from lit_byz.data import Dataset, Partition
+    from lit_byz.attacks import Attack, SearchedAttack
+    from lit_byz.data import Dataset, DownloadedDataset, Partition
     from lit_byz.robust import Clip, CoordinateRule, GeometricRule, Mix, Rule
 
     class NoBase: ...
@@ -37,11 +39,23 @@ GUESSES = """
         def aggregate(self, x): return x.mean(0)
     class Idle(Attack):
         def attack(self, honest): return -honest.mean(0)
+    class Pointless(SearchedAttack): ...
     class Endless(Clip): ...
     class Still(Mix): ...
     class Blank(Dataset):
         classes, shape = 2, (3,)
+    class Lost(DownloadedDataset): ...
+    class Sealed(DownloadedDataset):
+        def find(self, folder, file): return b""
     class Heap(Partition): ...
+    class Silent(Rule): aggregate = lambda self, x: None
+    class Loose(GeometricRule): weights = lambda self, geometry: 1.0
+    class Paired(CoordinateRule): reduction = lambda self, n: (0, n)
+    class Planless(Attack): plan = lambda self, scene, state: None
+    class Lineless(SearchedAttack): line = lambda self, scene: scene.mean
+    class Unread(Blank): read = lambda self, root: None
+    class Raises(Rule):
+        def aggregate(self, x): (e := ValueError("no")).add_note("somebody's own note"); raise e
     class Forgetful(torch.nn.Module):
         def __init__(self, shape, classes): self.layer = torch.nn.Linear(9, classes)
 """
@@ -100,9 +114,12 @@ def test_callbacks_have_no_example_and_need_none(guesses: str) -> None:
         ("rule", "Geometric", "weights(self, geometry), which GeometricRule leaves to it"),
         ("rule", "Coordinate", "reduction(self, n), which CoordinateRule leaves to it"),
         ("attack", "Idle", "plan(self, scene, state), which Attack leaves to it; it has attack"),
+        ("attack", "Pointless", "line(self, scene), which SearchedAttack leaves to it"),
         ("clip", "Endless", "threshold(self, norms), which Clip leaves to it"),
         ("mix", "Still", "matrix(self, geometry, step), which Mix leaves to it"),
         ("dataset", "Blank", "read(self, root), which Dataset leaves to it"),
+        ("dataset", "Lost", "find(self, folder, file), which DownloadedDataset leaves to it"),
+        ("dataset", "Sealed", "decode(self, contents), which DownloadedDataset leaves to it"),
         ("partition", "Heap", "deal(self, labels, workers, rng), which Partition leaves to it"),
     ],
 )
@@ -110,6 +127,37 @@ def test_without_the_method(guesses: str, group: str, name: str, said: str) -> N
     with pytest.raises(BadRequest) as caught:
         component(group, f"{guesses}.{name}")
     assert f"must write the method {said}" in str(caught.value)
+    (example,) = caught.value.__notes__
+    assert f"({said.split(', which ')[1].split(maxsplit=1)[0]}):" in example.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("setting", "name", "code", "base"),
+    [
+        ("rule", "Silent", 1, Rule),
+        ("rule", "Loose", 1, GeometricRule),
+        ("rule", "Paired", 1, CoordinateRule),
+        ("attack", "Planless", 1, Attack),
+        ("attack", "Lineless", 1, SearchedAttack),
+        ("dataset", "Unread", 2, Dataset),
+        ("rule", "Raises", 1, None),
+    ],
+)
+def test_what_is_returned_wrongly_is_shown_by_an_example(
+    guesses: str,
+    setting: str,
+    name: str,
+    code: int,
+    base: Any,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = [] if setting == "dataset" else ["dataset=digits"]
+    few = ["model=logreg", "train.steps=1", "tracking.enabled=false", "--quiet"]
+    assert main([f"{setting}={guesses}.{name}", *data, *few]) == code
+    error, _, example = capsys.readouterr().err.partition("for example:\n")
+    assert error.splitlines()[-1].startswith("error: ")
+    assert textwrap.dedent(example).rstrip("\n") == (base.example if base else "")
+    assert "somebody's own note" not in error
 
 
 def test_another_method_may_be_written_instead(guesses: str) -> None:

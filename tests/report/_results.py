@@ -1,7 +1,8 @@
 """Small studies as the ledger would give them, and what a table says."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -41,6 +42,26 @@ def _outcome(identity: str, value: float | str) -> Outcome:
     if value.startswith(">="):
         return Outcome(identity, "bounded", float(value[2:]))
     return Outcome(identity, value, error="RuntimeError: it broke" if value == "failed" else None)
+
+
+def with_ends(cell: CellResult) -> CellResult:
+    """The same where runs that are complete have recorded what they ended with."""
+    outcomes = {
+        identity: replace(found, last_accuracy=0.9 * top, mean_last=0.8 * top)
+        for identity, found in cell.outcomes.items()
+        for top in [found.max_accuracy or 0.0]
+    }
+    return replace(cell, outcomes=outcomes)
+
+
+def ends_in(rows: Iterable[Mapping[str, str]]) -> dict[tuple[str, str], list[str]]:
+    """What a file of numbers says of runs' ends, and of their worst cases; by attack and seed."""
+    columns = ("last_accuracy", "last_accuracy_kind", "mean_last_5", "mean_last_5_kind")
+    return {
+        (row["attack"].replace("worst case", ""), row["seed"]): [row[name] for name in columns]
+        for row in rows
+        if not row.get("what", "").startswith("initial")
+    }
 
 
 def make_study(kind: str, cells: Sequence[CellResult], **facts: Any) -> StudyResult:

@@ -14,6 +14,7 @@ from lit_byz.report.breakdown import (
     FullAnswer,
     Level,
     answer,
+    arms_of,
     csv_of,
     figure,
     level,
@@ -23,7 +24,7 @@ from lit_byz.report.breakdown import (
 from lit_byz.report.render import render
 from lit_byz.tracking.records import CellResult, StudyResult
 from lit_byz.tracking.worst_case import Accuracy, worst_case
-from tests.report._results import Known, make_cell, make_study, no_other, text_of
+from tests.report._results import Known, make_cell, make_study, no_other, text_of, with_ends
 from tests.report.test_figures import ink
 
 SCANNED = FullAnswer(3, False, {f: Level(v, 0.0, 1) for f, v in enumerate((0.9, 0.7, 0.3, 0.6), 1)})
@@ -60,6 +61,18 @@ def test_csv() -> None:
     rows = list(csv.DictReader(io.StringIO(csv_of(ARMS))))
     assert [row["by"] for row in rows].count("full grid") == 4
     assert {row["kind"] for row in rows} == {"exact", "at most", "at least"}
+
+
+def test_csv_has_the_ends_of_the_search_and_of_the_full_grid() -> None:
+    cells = [with_ends(probed(1, 0.8, 0.75)), with_ends(probed(2, 0.3, decided=True))]
+    whole = [*cells[:1], with_ends(probed(2, 0.3, 0.6))]
+    made = arms_of(searched(cells, 2), make_study("sweep", whole))
+    written = list(csv.DictReader(io.StringIO(csv_of(made))))
+    assert [row["by"] for row in written] == ["search"] * 2 + ["full grid"] * 2
+    for row, cell in zip(written, [*cells, *whole], strict=True):
+        for name, measure in (("last_accuracy", "last_accuracy"), ("mean_last_5", "mean_last")):
+            found = cell.worst_cases[measure]
+            assert (row[name], row[f"{name}_kind"]) == (str(found.mean), found.kind)
 
 
 def test_a_bound_has_its_seeds_and_no_spread() -> None:

@@ -3,24 +3,28 @@
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
-from lit_byz.report.init_scaling import (
-    InitialGradients,
-    csv_of,
-    curves_of,
-    figure,
-    growth,
-    norms_of,
-    table,
-)
+from lit_byz.report import worst_case_table
+from lit_byz.report.frames import StudyFrame
+from lit_byz.report.init_scaling import csv_of, curves_of, figure, table
+from lit_byz.report.initial_gradients import COLUMNS, InitialGradients, growth, norms_of
 from lit_byz.report.render import render
 from lit_byz.tracking.records import CellResult
-from tests.report._results import Known, make_cell, make_study, no_other, text_of
+from tests.report._results import (
+    Known,
+    ends_in,
+    make_cell,
+    make_study,
+    no_other,
+    text_of,
+    with_ends,
+)
 from tests.report.test_figures import ink
 
 SCALES = (1.0, 2.0, 4.0)
@@ -30,11 +34,18 @@ def curve_cell(method: str, mu: float, known: Mapping[str, Mapping[int, Known]])
     return make_cell(f"{method} {mu}", known, method=method, scale=mu)
 
 
-def gradient_cell(mu: float) -> CellResult:
-    cell = make_cell(f"initial {mu}", {"none": {1: 0.1}}, "initial_gradients", problem="", scale=mu)
-    (identity,) = cell.outcomes
-    norms = {"honest/max_norm": 3 * mu**2.5, "honest/average_norm": mu**2.5}
-    return replace(cell, metrics={identity: norms})
+def gradient_cell(mu: float, problem: str = "", seeds: Sequence[int] = (1,)) -> CellResult:
+    runs: dict[int, Known] = dict.fromkeys(seeds, 0.1)
+    place = {"problem": problem, "scale": mu}
+    cell = make_cell(f"initial {problem} {mu}", {"none": runs}, "initial_gradients", **place)
+    norms = {
+        run.identity: {
+            "honest/max_norm": 3 * run.seed * mu**2.5,
+            "honest/average_norm": run.seed * mu**2.5,
+        }
+        for run in cell.record.runs
+    }
+    return replace(cell, metrics=norms)
 
 
 CELLS = [
@@ -99,7 +110,7 @@ def test_csv_has_every_number() -> None:
 def test_csv_has_a_line_for_runs_without_a_result() -> None:
     cell = curve_cell("static", 2.0, {"sf": {1: 0.4, 2: None}, "foe": {1: "failed", 2: 0.5}})
     text = csv_of({"static": {2.0: cell}}, NORMS)
-    assert {line.count(",") for line in text.splitlines()} == {7}
+    assert {line.count(",") for line in text.splitlines()} == {11}
     found = {(row["attack"], row["seed"]): row for row in csv.DictReader(io.StringIO(text))}
     assert found["foe", "1"]["kind"] == "failed"
     assert found["sf", "2"]["kind"] == "missing"
@@ -136,3 +147,49 @@ def test_report(tmp_path: Path) -> None:
     assert len(content["worst_cases"]) == 9
     assert len(content["initial_gradients"]) == 3
     assert (content["failed"], content["missing"]) == ({}, [])
+
+
+def test_a_frame_has_the_gradients_of_the_table_and_the_csv() -> None:
+    seeds = (1, 2)
+    initial = [gradient_cell(mu, seeds=seeds) for mu in SCALES]
+    study = make_study("init_scaling", [*CELLS, *initial])
+    frame = StudyFrame.of(study, {}, {})
+    text = csv_of(curves_of(study), norms_of(study))
+    rows = list(csv.DictReader(io.StringIO(text)))
+    for column in COLUMNS.values():
+        written = {
+            (float(row["mu"]), int(row["seed"])): float(row["value"])
+            for row in rows
+            if row["what"] == column
+        }
+        assert len(written) == len(SCALES) * len(seeds)
+        for table_ in (frame, frame.cells):
+            means = [fmean(written[mu, seed] for seed in seeds) for mu in table_["scale"]]
+            assert list(table_[column]) == pytest.approx(means, abs=1e-12)
+        of_gradients = frame.runs[frame.runs["cell"].str.startswith("initial")]
+        assert list(of_gradients[column]) == list(written.values())
+        assert frame.runs[column].notna().sum() == len(written)
+    assert set(frame["method"]) == {"DSGD", "no clipping", "ARC"}
+    assert "initial_gradient_mean" not in StudyFrame.of(make_study("sweep", CELLS), {}, {})
+
+
+def test_each_row_of_a_frame_has_the_gradients_of_its_own_problem() -> None:
+    """Also where a problem's own are not there: those of another one are not taken for them."""
+    names = ["model=cnn", "model=mlp", ""]
+    initial = [gradient_cell(1.0, "", [1]), gradient_cell(1.0, "model=cnn", [2])]
+    known: dict[int, Known] = {1: None}
+    nothing = {"problem": "model=mlp", "scale": 1.0}
+    initial.append(make_cell("none", {"none": known}, "initial_gradients", **nothing))
+    methods = [", ".join(filter(None, ("ARC", "rule=gm", name))) for name in names]
+    methods += [", ".join(filter(None, ("DSGD", name))) for name in names]
+    cells = [curve_cell(method, 1.0, {"sf": {1: 0.5}}) for method in methods]
+    frame = StudyFrame.of(make_study("init_scaling", [*cells, *initial]), {}, {})
+    assert list(frame["initial_gradient_mean"].fillna(0)) == [2, 0, 1, 2, 0, 1]
+
+
+def test_csv_has_the_ends_beside() -> None:
+    cell = with_ends(curve_cell("ARC", 1.0, {"sf": {1: 0.5, 2: 0.7}, "foe": {1: 0.6, 2: ">= 0.8"}}))
+    rows = list(csv.DictReader(io.StringIO(csv_of({"ARC": {1.0: cell}}, NORMS))))
+    assert ends_in(rows) == ends_in(csv.DictReader(io.StringIO(worst_case_table.csv_of([cell]))))
+    gradients = [row for row in rows if row["what"].startswith("initial")]
+    assert {row["last_accuracy_kind"] for row in gradients} == {""}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lit_byz.report.misspecified import csv_of, figure, matrices_of, table
 from lit_byz.report.render import render
-from tests.report._results import Known, make_cell, make_study, no_other, text_of
+from tests.report._results import Known, make_cell, make_study, no_other, text_of, with_ends
 from tests.report.test_figures import ink
 
 
@@ -46,17 +46,27 @@ def test_a_pair_of_which_nothing_is_known_is_not_left_out(tmp_path: Path) -> Non
         **{"declared_f": 3, "f": 1, "mean": None, "std": None, "kind": "unknown"},
     }
     last = (tmp_path / "declared.csv").read_text().splitlines()[-1]
-    assert last == "clip=arc,3,1,,,1,unknown"
+    assert last == "clip=arc,3,1,,,1,unknown,,unknown,,unknown"
     assert ink(tmp_path / "declared.png") > 0.1
 
 
 def test_csv() -> None:
-    rows = list(csv.DictReader(io.StringIO(csv_of(MATRICES))))
+    rows = list(csv.DictReader(io.StringIO(csv_of(MATRICES, {}))))
     assert [(row["declared_f"], row["real_f"]) for row in rows] == [
         *(("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")),
     ]
     assert [row["kind"] for row in rows] == ["exact", "exact", "at least", "at most"]
     assert [row["std"] for row in rows] == ["0.0", "0.0", "", ""]
+
+
+def test_csv_has_the_ends(tmp_path: Path) -> None:
+    cells = [with_ends(cell) for cell in CELLS]
+    render(make_study("misspecified", cells, left_out=[]), tmp_path, no_other)
+    rows = list(csv.DictReader((tmp_path / "declared.csv").read_text().splitlines()))
+    for row, cell in zip(rows, cells, strict=True):
+        for name, measure in (("last_accuracy", "last_accuracy"), ("mean_last_5", "mean_last")):
+            found = cell.worst_cases[measure]
+            assert (row[name], row[f"{name}_kind"]) == (str(found.mean), found.kind)
 
 
 def test_figure(tmp_path: Path) -> None:

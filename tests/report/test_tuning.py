@@ -10,13 +10,22 @@ from typing import Any
 import pytest
 from matplotlib.image import imread
 
+from lit_byz.report import worst_case_table
 from lit_byz.report.drawing import FORMATS
 from lit_byz.report.render import render
 from lit_byz.report.tuned import Comparison, Cost, Tuned, tuned
 from lit_byz.report.tuning import csv_of, table, verdict
 from lit_byz.report.tuning_figures import curve_figure, history_figure
 from lit_byz.tracking.records import CellResult
-from tests.report._results import Known, make_cell, make_study, no_other, text_of
+from tests.report._results import (
+    Known,
+    ends_in,
+    make_cell,
+    make_study,
+    no_other,
+    text_of,
+    with_ends,
+)
 
 FACTS = {
     **{"keys": ["clip.C"], "log": ["clip.C"], "attacks": ["foe", "sf"], "study": "mine"},
@@ -66,7 +75,7 @@ def test_a_trial_that_has_not_ended_costs_nothing_yet() -> None:
     study = tuned(make_study("tuning", [*TRIALS, running], **FACTS))
     assert study.trials[-1].state == "running"
     assert study.cost == STUDY.cost
-    assert study.best == STUDY.best
+    assert study.highest == STUDY.highest
     assert "running" in printed(study)
 
 
@@ -80,9 +89,12 @@ def test_tuned_steps_count_as_each_trial_has_them() -> None:
 
 
 def test_the_best_is_complete_and_the_lowest_may_be_a_bound() -> None:
-    assert STUDY.best is STUDY.trials[2]
+    assert STUDY.highest is STUDY.trials[2]
+    assert STUDY.best is None  # nothing is known of one that failed
     assert STUDY.lowest is STUDY.trials[1]
+    assert EMPTY.highest is None
     assert EMPTY.best is None
+    assert EMPTY.could_be_better == []
     assert EMPTY.lowest is None
     assert EMPTY.worst is None
 
@@ -123,8 +135,9 @@ def test_a_worst_one_is_named_where_no_other_can_be_lower(
 
 
 def test_verdict_names_best_comparisons_lowest_and_cost() -> None:
-    best, none, arc, lowest, cost = verdict(STUDY)
-    assert best == "best: clip.C = 4 (trial 2), worst case 75.0 %"
+    best, better, none, arc, lowest, cost = verdict(STUDY)
+    assert best == "best that is exactly known: clip.C = 4 (trial 2), worst case 75.0 %"
+    assert better == "could be better: nothing is known of trial 3"
     assert none == "clip=none, not tuned: worst case 30.0 % (2 runs)"
     assert arc == "clip=arc, not tuned: worst case 70.0 % (2 runs)"
     assert lowest == "lowest that is known: clip.C = 0.02 (trial 1), worst case ≤ 20.0 %"
@@ -208,6 +221,20 @@ def test_csv_has_every_number() -> None:
     assert {row["judged_on"] for row in rows} == {"validation"}
 
 
+def test_csv_has_the_ends_of_runs_and_of_worst_cases() -> None:
+    """By the names, and with the numbers, of a sweep's."""
+    cells = [with_ends(cell) for cell in RESULT.cells]
+    study = tuned(make_study("tuning", cells, **FACTS))
+    rows = list(csv.DictReader(io.StringIO(csv_of(study))))
+    for cell in cells:
+        name = str(cell.facts.get("trial", cell.name))
+        written = ends_in(row for row in rows if row["trial"] == name)
+        swept = ends_in(csv.DictReader(io.StringIO(worst_case_table.csv_of([cell]))))
+        assert written == {place: swept[place] for place in written}
+        assert len(written) == 2 + bool(cell.worst_case.known)
+    assert any(row["last_accuracy"] for row in rows)
+
+
 def test_figures(tmp_path: Path) -> None:
     mixed = replace(
         STUDY,
@@ -225,18 +252,6 @@ def test_figures(tmp_path: Path) -> None:
             assert (pixels < 0.95).any(-1).mean() > 0.005
     one, two = (imread(tmp_path / name / "curve_figure.png") for name in ("one", "two"))
     assert two.shape[1] > one.shape[1]  # a panel for each key
-
-
-def test_trials_of_which_runs_failed_are_drawn_as_bounds(tmp_path: Path) -> None:
-    """Where every trial has one, the figure would be empty otherwise."""
-    failed = trial(0, 3.0, 0.6, "failed", **ended("failed", None))
-    unknown = trial(1, 7.0, "failed", "failed", **ended("failed", None))
-    study = tuned(make_study("tuning", [failed, unknown], **FACTS))
-    assert [found.at_most for found in study.trials] == [0.6, None]
-    curve_figure(study, tmp_path / "curve.svg")
-    assert "runs failed: at most this" in (tmp_path / "curve.svg").read_text()
-    curve_figure(replace(study, trials=study.trials[1:]), tmp_path / "empty.svg")
-    assert "runs failed" not in (tmp_path / "empty.svg").read_text()
 
 
 @pytest.mark.parametrize(
@@ -267,13 +282,13 @@ def test_a_comparison_that_is_not_exactly_known_is_told_as_a_bound(
 def test_report(tmp_path: Path) -> None:
     found = render(RESULT, tmp_path, no_other)
     text = text_of(*found.printed)
-    assert "best: clip.C = 4 (trial 2), worst case 75.0 %" in text
+    assert "best that is exactly known: clip.C = 4 (trial 2), worst case 75.0 %" in text
     assert "1 trial failed: --retry-failed tries them again" in text
     assert found.tags == {"lit_byz.best.clip.C": "4.0"}
     assert found.metrics["worst_case/best_trial"] == 0.75
     assert found.metrics["worst_case/clip=arc"] == pytest.approx(0.7)
     content = json.loads(json.dumps(found.content))
-    assert content["best"]["trial"] == 2
+    assert content["best_known"]["trial"] == 2
     assert content["trials"][1]["upper_bound"]
     bounded = content["trials"][0]["runs"]["sf, seed 1"]
     assert (bounded["max_accuracy"], bounded["status"]) == (0.6, "bounded")
@@ -282,4 +297,4 @@ def test_report(tmp_path: Path) -> None:
         *(f"tuning_{what}.{form}" for what in ("curve", "history") for form in FORMATS),
         *("tuning.csv", "tuning.txt"),
     }
-    assert "best: clip.C = 4" in (tmp_path / "tuning.txt").read_text()
+    assert "best that is exactly known: clip.C = 4" in (tmp_path / "tuning.txt").read_text()

@@ -274,3 +274,15 @@ def test_the_examples_that_users_are_shown_work(registry: Registry) -> None:
     own = written[f"My{registry.kind.title()}"]()
     assert own(X) is not None
     assert FOE()(HONEST, 1, server(own)).shape == (5,)
+
+
+@each(
+    "part",
+    [Weighs(lambda geometry: 1.0), Reduces(lambda n: (0, n)), Clips(lambda x: None), Mixes(len)],
+)
+def test_what_is_refused_has_the_example_of_its_base_class_as_a_note(part: Any) -> None:
+    """Errors of the class's own code have none."""
+    with pytest.raises(TypeError) as caught:
+        part(X)
+    notes = getattr(caught.value, "__notes__", [])
+    assert notes == ([] if part.made is len else [type(part).__base__.example])

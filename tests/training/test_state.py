@@ -86,6 +86,11 @@ def test_another_runs_random_iterate_is_not_taken(settings: dict[str, Any], take
     assert (second.iterate is not None) == taken
 
 
+class Faint(Callback):
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        pl_module.momentums.fill_(1e-20)
+
+
 @pytest.mark.parametrize("fading", [True, False])
 def test_faded_momentum_becomes_zero(fading: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dead unit's momentum must not end among the subnormal numbers, which are slow."""
@@ -97,9 +102,7 @@ def test_faded_momentum_becomes_zero(fading: bool, monkeypatch: pytest.MonkeyPat
         hidden.bias[0] = -1e6
     model = torch.nn.Sequential(torch.nn.Flatten(), hidden, torch.nn.ReLU(), torch.nn.Linear(4, 10))
     module = simulation(model, SignFlip(), steps=70, momentum=0.5, lr=0.01, gradients="loop")
-    module.setup("fit")
-    module.momentums.fill_(1e-20)
-    honest = run(module, "32-true").honest
+    honest = run(module, "32-true", [Faint()]).honest
     subnormal = (honest != 0) & (honest.abs() < torch.finfo(torch.float32).tiny)
     assert bool(subnormal.any()) == (not fading)
     assert bool((honest == 0).any()) == fading
