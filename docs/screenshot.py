@@ -5,7 +5,7 @@ python docs/screenshot.py                      docs/compare.png: its cells on th
 python docs/screenshot.py cells                docs/pictures/mlflow_cells.png: what ui opens
 python docs/screenshot.py description          docs/pictures/mlflow_description.png
 python docs/screenshot.py site                 docs/pictures/docs_first_page.png: of `mkdocs build`
-python docs/screenshot.py [--uri sqlite:///mlruns/mlflow.db] [--out FILE]
+python docs/screenshot.py [--uri sqlite:///mlruns/mlflow.db] [--out PICTURE]
 
 Starts `mlflow ui` on a free port and headless Chromium on a pipe, waits until the page shows what
 it should, and prints what it found there as one line of JSON.

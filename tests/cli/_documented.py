@@ -23,7 +23,7 @@ COMMAND = re.compile(
     flags=re.MULTILINE,
 )
 # What a reader fills in, and what a test does.
-FILLED = {"DIR": "out", "FOLDER": "out", "FILE": "runs.jsonl.gz", "N": "2"}
+FILLED = {"DIR": "out", "FOLDER": "out", "FILE": "runs.jsonl.gz", "PICTURE": "out.png", "N": "2"}
 # A command for which nothing can be filled in: it names what only the reader has, or a script.
 # Or a sentence goes on behind it.
 OPEN = re.compile(

@@ -15,9 +15,9 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from sqlalchemy.exc import OperationalError
 
+from lit_byz._quiet import quiet
 from lit_byz.tracking import patience as module
 from lit_byz.tracking.patience import Patience, StoreGone, is_away, patient
-from lit_byz.tracking.reach import quiet
 
 SECRET = "not-to-be-seen"
 
