@@ -141,3 +141,37 @@ def test_a_checkpoint_is_that_of_one_process(tmp_path: Path) -> None:
     for name, value in alone.attack_state.items():
         assert state[name].shape == value.shape
         assert float((state[name].double() - value.double()).abs().max()) < 1e-9
+
+
+FORKED = """
+import warnings
+
+warnings.simplefilter("ignore")
+import lit_byz
+import torch
+from lit_byz.attacks import SignFlip
+from tests.training.test_stock_trainer import data, module, trainer
+
+alone, forked = module(attack=SignFlip()), module(attack=SignFlip())
+usual = {"max_steps": 4, "enable_checkpointing": False}
+trainer(".", **usual).fit(alone, datamodule=data())
+trainer(".", **usual, devices=2, strategy="ddp_fork").fit(forked, datamodule=data())
+assert len(alone.momentums) == 6 and len(forked.momentums) < 6
+print(torch.equal(alone.flat.gather(), forked.flat.gather()))
+"""
+
+
+@pytest.mark.slow
+def test_what_processes_bring_back_that_were_forked(tmp_path: Path) -> None:
+    """The first one's momentums, fewer than all, come into a module that has room for all."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == "True"
