@@ -7,6 +7,7 @@ defaults, and whatever else of the session they name. What an object holds is re
 import functools
 import hashlib
 import pickle
+import sys
 import uuid
 import weakref
 from collections.abc import Mapping
@@ -122,8 +123,23 @@ def _items(value: Any) -> list[Any] | None:
     if isinstance(value, weakref.ref):
         return []
     is_sparse = "sparse" in str(getattr(value, "layout", ""))
-    is_array = hasattr(value, "dtype") and hasattr(value, "tolist") and not is_sparse
-    return [str(value.dtype), value.tolist()] if is_array else None
+    if is_sparse or not (hasattr(value, "dtype") and hasattr(value, "tolist")):
+        return None
+    content = _bytes(value)
+    if content is None:
+        return [str(value.dtype), value.tolist()]
+    return [str(value.dtype), tuple(value.shape), hashlib.sha256(content).hexdigest()]
+
+
+def _bytes(value: Any) -> bytes | None:
+    """The numbers of an array or a tensor, of which there may be many; None of another kind."""
+    numpy, torch = (sys.modules.get(name) for name in ("numpy", "torch"))  # which made it, if any
+    if torch is not None and isinstance(value, torch.Tensor):
+        flat = value.detach().cpu().contiguous().reshape(-1)
+        return bytes(flat.view(torch.uint8).numpy().tobytes())
+    if numpy is None or not isinstance(value, numpy.ndarray) or value.dtype.hasobject:
+        return None
+    return bytes(numpy.ascontiguousarray(value).tobytes())
 
 
 def _content(value: Any) -> str:

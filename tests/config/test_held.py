@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,12 @@ SAME: list[Callable[[], Any]] = [
     lambda: changed(torch.as_tensor),
     lambda: [np.zeros(5000), changed(np.asarray)],
     lambda: [changed(np.asarray), np.zeros(5000)],
+    lambda: torch.zeros(50, 100),
+    lambda: torch.zeros(5000, dtype=torch.bfloat16),
+    lambda: torch.ones(5000, dtype=torch.bfloat16),
+    lambda: np.asarray([None, 1]),
+    lambda: np.asarray([None, 2]),
+    lambda: np.float64(3),
     lambda: scaling(0.5),
     lambda: scaling(0.25),
     lambda: lambda x: x + 1,
@@ -64,6 +71,12 @@ def test_what_they_hold_counts() -> None:
     assert len(set(found)) == len(found)
     gc.collect()
     assert [of_callbacks([Holding(make())]) for make in SAME] == found
+
+
+def test_many_numbers_are_read_at_once() -> None:
+    begin = time.process_time()
+    of_callbacks([Holding(torch.zeros(10_000_000))])
+    assert time.process_time() - begin < 2
 
 
 def test_what_cannot_be_looked_at_is_nothing_elses() -> None:
