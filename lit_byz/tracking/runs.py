@@ -250,6 +250,7 @@ def _known_run(
         if status == "RUNNING" and given is None:
             # We hold the claim, so nobody runs it: its process was killed before it could save.
             store.client.set_terminated(run.info.run_id, "KILLED")
+        if given is None:  # perhaps a first checkpoint for which there was no space
             shutil.rmtree(entry.checkpoint.parent, ignore_errors=True)
         return None
     store.client.update_run(run.info.run_id, status="RUNNING")

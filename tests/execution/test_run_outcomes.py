@@ -14,6 +14,7 @@ from lit_byz.config.compose import compose, to_plain
 from lit_byz.config.grid import Point
 from lit_byz.config.identity import identify
 from lit_byz.errors import BadRequest
+from lit_byz.tracking import open_store
 from lit_byz.tracking.ledger import Ledger
 from lit_byz.training import BestParameters, DissimilarityLogger
 from tests.execution import _runs
@@ -236,3 +237,21 @@ def test_progress_without_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "digits, extreme, f=1, cwtm∘nnm, clip arc, sf, seed 1" in printed.replace("\n", " ")
     assert "step 5/5  accuracy 0." in printed
     assert "step 3/5  C " in printed  # nothing has been evaluated yet
+
+
+@pytest.mark.parametrize("status", ["KILLED", "RUNNING"])
+def test_nothing_is_left_of_a_first_checkpoint_that_did_not_fit(
+    status: str, tmp_path: Path
+) -> None:
+    """Its run had nothing to save, and is begun anew as another one."""
+    settings = ["train.steps=4", "attack=sf", "resume=auto"]
+    first = quick(tmp_path, *settings)
+    client = open_store(str(first.store_uri)).client
+    client.set_terminated(str(first.run_id), "KILLED")
+    client.update_run(str(first.run_id), status=status)
+    left = tmp_path / "checkpoints" / str(first.run_id) / "last.part"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"the beginning of one")
+    second = quick(tmp_path, *settings)
+    assert (second.status, second.run_id != first.run_id) == ("finished", True)
+    assert not left.parent.exists()
