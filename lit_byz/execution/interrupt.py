@@ -37,11 +37,11 @@ class StopOnSignal(AfterRound):
             self._install()
             if self.patience is not None and self.patience.hurried:
                 self.requested = signal.SIGTERM  # whoever heard one while the run was being made
-            with self._exits():
-                yield
+            yield
 
     @contextlib.contextmanager
-    def _exits(self) -> Iterator[None]:
+    def exits(self) -> Iterator[None]:
+        """Go on behind a fit that a signal ended."""
         try:
             yield
         except SystemExit as error:

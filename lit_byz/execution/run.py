@@ -181,8 +181,9 @@ def _fitted(
             config, [*own, checkpoint, enough, stop, without_store], run.tracker, strategy
         )
         to_the_end.enter_context(stop.listening())  # a run that is complete is closed as well
-        trainer.fit(module, ckpt_path=resumed, weights_only=True)
-        accuracy.on_train_end(trainer, module)  # which a run saved at its end has not heard
+        with stop.exits():
+            trainer.fit(module, ckpt_path=resumed, weights_only=True)
+            accuracy.on_train_end(trainer, module)  # which a run saved at its end has not heard
     if without_store.stopped:
         raise run.gone()
     status = "finished" if module.diverged_at is None else "diverged"

@@ -1,6 +1,7 @@
 """Runs that end otherwise than well, users' callbacks, and the command's last words."""
 
 import math
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +256,40 @@ def test_nothing_is_left_of_a_first_checkpoint_that_did_not_fit(
     second = quick(tmp_path, *settings)
     assert (second.status, second.run_id != first.run_id) == ("finished", True)
     assert not left.parent.exists()
+
+
+class Hears(Callback):
+    """A signal comes in one of the trainer's hooks."""
+
+    def __init__(self, hook: str, number: signal.Signals) -> None:
+        self.number = number
+        self.heard = False
+        setattr(self, hook, self.hear)
+
+    def hear(self, *_: Any, **__: Any) -> None:
+        if not self.heard:
+            self.heard = True
+            signal.raise_signal(self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("hook", "status"),
+    [
+        ("setup", "interrupted"),
+        ("on_fit_start", "interrupted"),
+        ("on_train_batch_start", "interrupted"),
+        ("on_train_end", "finished"),
+        ("teardown", "finished"),
+    ],
+)
+def test_whenever_a_signal_comes(
+    hook: str, status: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    """The run has saved itself after its next step, or has none left and is finished."""
+    settings = ["train.steps=4", "attack=sf", "tracking.figures=false"]
+    result = quick(tmp_path, *settings, callbacks=[Hears(hook, number)])
+    assert (result.status, result.steps_done) == (status, 1 if status == "interrupted" else 4)
+    run = open_store(str(result.store_uri)).run(str(result.run_id))
+    assert run is not None
+    assert run.info.status == ("KILLED" if status == "interrupted" else "FINISHED")
