@@ -1,4 +1,4 @@
-"""A run in somebody's program: what torch and MLflow are set to there is not what it computes with.
+"""A run in somebody's program: what torch is set to there is not what it computes with.
 
 A result stands for its settings and its code. What else could change it within a process (torch's
 default precision, autocast, gradients that are off) is for a while what it is in a new process.
